@@ -1,0 +1,14 @@
+//! The Python module: conversion between numpy arrays, JSON documents and the crate's types.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use super::*;
+
+    /// Version of the native crate.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

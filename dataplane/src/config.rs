@@ -1,0 +1,314 @@
+//! The passive description of one job: what stands in the fabric and which parameters hold.
+//!
+//! Python resolves a lab file into this document and hands it over as JSON; nothing here decides
+//! anything. Every default is resolved before: a missing key is an error, except where noted.
+
+use serde::Deserialize;
+use std::net::Ipv4Addr;
+
+/// Everything the engine needs apart from the programs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobConfig {
+    /// Seed of every random generator of the job.
+    pub seed: u64,
+    /// Network interfaces, one per rank; a NIC's index is its identity in `routes`.
+    pub nics: Vec<NicConfig>,
+    /// Virtual switches.
+    pub switches: Vec<SwitchConfig>,
+    /// Full-duplex links.
+    pub links: Vec<LinkConfig>,
+    /// RoCEv2 reliable-connection parameters of every NIC.
+    pub transport: TransportConfig,
+    /// Traffic classes: how packets are tagged and queued.
+    pub classes: ClassConfig,
+    /// Congestion control of every sender.
+    pub congestion_control: CongestionControlConfig,
+    /// Notification point of every receiver.
+    pub notification_point: NotificationPointConfig,
+    /// Time series kept while the job runs.
+    pub telemetry: TelemetryConfig,
+}
+
+/// One network interface with one port (port 0).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicConfig {
+    /// Unique name, for records.
+    pub name: String,
+    /// The rank that it carries; unique.
+    pub rank: u32,
+    /// IPv4 address; unique.
+    pub address: Ipv4Addr,
+    /// MAC address, six octets.
+    pub mac: [u8; 6],
+}
+
+/// One output-queued switch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchConfig {
+    /// Unique name, for records.
+    pub name: String,
+    /// MAC address that its pause frames carry.
+    pub mac: [u8; 6],
+    /// Number of ports.
+    pub ports: u16,
+    /// `routes[nic index]`: the equal-cost egress ports, ascending.
+    pub routes: Vec<Vec<u16>>,
+    /// Seed of the ECMP hash.
+    pub ecmp_seed: u64,
+    /// Shared packet buffer, without headroom.
+    pub buffer_bytes: u64,
+    /// Share of the free shared buffer that one egress queue may take before tail drop
+    /// (lossy) or that one ingress may take before pause (lossless).
+    pub dynamic_threshold_alpha: f64,
+    /// The eight priorities.
+    pub priorities: Vec<PriorityConfig>,
+}
+
+/// How a switch treats one priority on every port.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorityConfig {
+    /// PFC is on: pause the upstream instead of dropping.
+    pub lossless: bool,
+    /// Strict priority over all weighted ones; among strict, the higher number first.
+    pub strict: bool,
+    /// Weight among the non-strict priorities (deficit round robin); at least 1.
+    pub weight: u32,
+    /// ECN marking at dequeue; `None` is off.
+    pub ecn: Option<EcnConfig>,
+    /// Pause when one ingress holds more; `None` takes the dynamic threshold.
+    pub xoff_bytes: Option<u64>,
+    /// Resume when the ingress holds this much less than the pause threshold.
+    pub xon_offset_bytes: u64,
+    /// Bytes that one ingress may hold above its pause threshold.
+    pub headroom_bytes: u64,
+}
+
+/// RED/ECN profile on the instantaneous egress queue, decided at dequeue.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EcnConfig {
+    /// No mark at or below.
+    pub kmin_bytes: u64,
+    /// Every packet marked above.
+    pub kmax_bytes: u64,
+    /// Probability at `kmax_bytes`.
+    pub pmax_ratio: f64,
+}
+
+/// A node of the fabric.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeId {
+    /// Index into [`JobConfig::nics`].
+    Nic(u32),
+    /// Index into [`JobConfig::switches`].
+    Switch(u32),
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEnd {
+    /// The node.
+    pub node: NodeId,
+    /// Its port; 0 on a NIC.
+    pub port: u16,
+}
+
+/// A full-duplex link; both directions have the same rate and delay.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// Unique name, for records.
+    pub name: String,
+    /// One end; direction 0 leaves it.
+    pub a: LinkEnd,
+    /// The other end; direction 1 leaves it.
+    pub b: LinkEnd,
+    /// Line rate in bits per second.
+    pub rate_bps: u64,
+    /// Propagation delay in picoseconds.
+    pub delay_ps: u64,
+}
+
+/// RoCEv2 RC parameters.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransportConfig {
+    /// Path MTU: 256, 512, 1024, 2048 or 4096 payload bytes.
+    pub mtu_bytes: u32,
+    /// Queue pairs per ordered pair of peers; messages go round robin.
+    pub qps_per_peer: u32,
+    /// Packets that may be unacknowledged on one queue pair, at most 2^23.
+    pub window_packets: u32,
+    /// The responder acknowledges at least every so many packets.
+    pub ack_every_packets: u32,
+    /// An acknowledgement is held back at most this long.
+    pub ack_delay_ps: u64,
+    /// Retransmission timer.
+    pub retransmission_timeout_ps: u64,
+    /// Timeouts without progress before the queue pair fails.
+    pub retry_count: u32,
+}
+
+/// Tags and queues of the three kinds of packets.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassConfig {
+    /// DSCP of data packets.
+    pub data_dscp: u8,
+    /// Priority of data packets, 0 to 7.
+    pub data_priority: u8,
+    /// Data packets are ECN-capable (ECT(0)).
+    pub data_ecn_capable: bool,
+    /// DSCP of acknowledgements.
+    pub ack_dscp: u8,
+    /// Priority of acknowledgements.
+    pub ack_priority: u8,
+    /// DSCP of congestion notification packets.
+    pub cnp_dscp: u8,
+    /// Priority of congestion notification packets.
+    pub cnp_priority: u8,
+}
+
+/// The sender's congestion control.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "algorithm", rename_all = "snake_case", deny_unknown_fields)]
+pub enum CongestionControlConfig {
+    /// Quantized congestion notification of data centres.
+    Dcqcn(DcqcnConfig),
+    /// A constant rate per queue pair; no reaction.
+    FixedRate {
+        /// The rate; `None` is the line rate.
+        rate_bps: Option<u64>,
+    },
+}
+
+/// Reaction point of DCQCN: a value for every parameter and an option for every point on which
+/// implementations differ.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DcqcnConfig {
+    /// Gain of the congestion estimate.
+    pub g: f64,
+    /// Estimate before the first notification.
+    pub initial_alpha: f64,
+    /// Period of the estimate's decay.
+    pub alpha_update_period_ps: u64,
+    /// When the estimate rises: see [`AlphaUpdate`].
+    pub alpha_update: AlphaUpdate,
+    /// The cut uses the estimate before (`true`) or after (`false`) the notification's own update.
+    pub cut_uses_old_alpha: bool,
+    /// At most one cut in this period; 0 cuts on every notification.
+    pub rate_decrease_period_ps: u64,
+    /// Smallest new rate as a share of the old one at a cut; 0.5 is a halving at most.
+    pub min_decrease_ratio: f64,
+    /// Period of the increase timer.
+    pub rate_increase_period_ps: u64,
+    /// Bytes of the increase byte counter; 0 is off.
+    pub rate_increase_bytes: u64,
+    /// Stages of fast recovery.
+    pub fast_recovery_stages: u32,
+    /// When a stage counts: see [`StageCount`].
+    pub stage_count: StageCount,
+    /// Step of additive increase.
+    pub additive_increase_bps: u64,
+    /// Step of hyper increase.
+    pub hyper_increase_bps: u64,
+    /// The hyper step is multiplied by the number of hyper stages (paper) or constant.
+    pub hyper_increase_multiplies: bool,
+    /// When a cut also lowers the target rate to the current rate.
+    pub clamp_target_rate: ClampTargetRate,
+    /// Rate set by the first notification; 0 leaves the rate as it is.
+    pub rate_on_first_cnp_bps: u64,
+    /// Lower bound of the rate.
+    pub min_rate_bps: u64,
+}
+
+/// When alpha rises.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum AlphaUpdate {
+    /// On every notification; the decay timer restarts then (paper).
+    OnCnp,
+    /// Once per period, by whether a notification came in it (mlx5, HPCC's ns-3).
+    Periodic,
+}
+
+/// How increase events are counted against the stages of fast recovery.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum StageCount {
+    /// Count, then compare with `<`: one recovery step fewer than stages.
+    BeforeCompare,
+    /// Compare, then count: as many recovery steps as stages.
+    AfterCompare,
+}
+
+/// When a cut sets the target rate to the current rate.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ClampTargetRate {
+    /// At every cut.
+    Always,
+    /// Only if the byte counter or the timer has counted an increase since the last cut.
+    AfterIncrease,
+    /// Only if the byte counter has counted an increase since the last cut.
+    AfterByteIncrease,
+}
+
+/// Notification point: when marked packets cause congestion notification packets.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotificationPointConfig {
+    /// Off: marks are counted, nothing is sent.
+    pub enabled: bool,
+    /// Minimum time between two notifications of one scope.
+    pub cnp_interval_ps: u64,
+    /// What one interval limits.
+    pub scope: CnpScope,
+    /// What happens to marks inside an interval.
+    pub mode: CnpMode,
+    /// Also notify with every out-of-sequence NAK.
+    pub cnp_on_nak: bool,
+}
+
+/// The flows that share one notification interval.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CnpScope {
+    /// Each queue pair.
+    Qp,
+    /// Each pair of addresses.
+    IpPair,
+    /// Each destination address of the notification.
+    DestinationIp,
+    /// The whole port.
+    Port,
+}
+
+/// What a notification point does with marks inside the interval.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CnpMode {
+    /// Notify at once; if marks came in the interval, once more at its end (paper).
+    ImmediateAndTrailing,
+    /// Notify at once; marks inside the interval are dropped (mlx5).
+    Immediate,
+    /// Only at the end of each interval that had marks (ns3-rdma).
+    Periodic,
+}
+
+/// Time series.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// First sampling interval; it doubles, and neighbouring samples merge, when `max_samples` is reached.
+    pub sample_interval_ps: u64,
+    /// Samples kept per series.
+    pub max_samples: u32,
+}

@@ -1,0 +1,3 @@
+//! See the crate documentation.
+pub mod opcode;
+pub mod packet;

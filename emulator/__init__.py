@@ -1,0 +1,1 @@
+"""Job, controller, agent, prediction, sweep and the command."""

@@ -1,0 +1,1 @@
+"""Catalogue, exporter, records, analysis and report."""

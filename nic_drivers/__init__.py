@@ -1,0 +1,1 @@
+"""The driver interface, the drivers, and congestion-control knobs of NICs and switches."""

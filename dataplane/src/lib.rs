@@ -25,4 +25,5 @@ pub mod roce;
 pub mod trace;
 pub mod units;
 
+#[cfg(feature = "python")]
 mod bindings;

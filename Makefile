@@ -1,0 +1,67 @@
+# rankwire. `make demo` sets everything up and runs the main job; `make test` sets up and runs the tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RUST_SOURCES := $(shell find dataplane/src -name '*.rs' 2>/dev/null) dataplane/Cargo.toml dataplane/Cargo.lock
+DEMO_OUT ?= runs/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-python test-rust lint format bench docs system-packages clean
+
+help:  ## Show the targets.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
+
+setup: $(STAMP)  ## Make .venv and build and install rankwire into it.
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rankwire needs CPython 3.11 or newer: set PYTHON=/path/to/python3.11 (found $$($(PYTHON) -V 2>&1))" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "rankwire needs the venv module of $(PYTHON): on Debian and Ubuntu install python3-venv" >&2; exit 2; }
+
+$(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
+	@echo "Setting up rankwire in $(VENV) (a few minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@command -v cargo >/dev/null || echo "No Rust toolchain found: the build asks for one of its own."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]' || \
+	  { command -v cargo >/dev/null || \
+	    echo "rankwire needs Rust 1.85 or newer and none could be fetched: install rustup (https://rustup.rs), then run make again" >&2; exit 2; }
+	@touch $@
+
+demo: setup  ## Set up, then run the demo job on loopback and write its report to runs/demo.
+	@rm -rf $(DEMO_OUT)
+	@$(BIN)/rankwire run loopback-clos --out $(DEMO_OUT)
+
+test: setup test-rust test-python  ## Set up, then run all tests.
+
+test-rust: setup
+	cd dataplane && cargo test --release --quiet
+
+test-python: setup
+	$(BIN)/python -m pytest
+
+lint: setup  ## Check formatting, types, import layers and lints.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd dataplane && cargo fmt --check
+	cd dataplane && cargo clippy --all-targets --all-features --quiet -- -D warnings
+
+format: setup  ## Format Python and Rust.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	cd dataplane && cargo fmt
+
+bench: setup  ## Measure against named peers and limits, as ratios in one run.
+	$(BIN)/python -m bench
+
+system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector (Debian, root).
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	  chromium mosquitto prometheus tshark
+
+clean:  ## Remove everything that can be made again.
+	rm -rf $(VENV) dataplane/target dataplane/*.so runs dist build

@@ -24,10 +24,11 @@ $(VENV)/bin/python:
 $(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
 	@echo "Setting up rankwire in $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@command -v cargo >/dev/null || echo "No Rust toolchain found: the build asks for one of its own."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]' || \
-	  { command -v cargo >/dev/null || \
-	    echo "rankwire needs Rust 1.85 or newer and none could be fetched: install rustup (https://rustup.rs), then run make again" >&2; exit 2; }
+	@command -v cargo >/dev/null || echo "No Rust toolchain here: the build fetches one of its own."
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[test,lint]' >$(VENV)/setup.log 2>&1 || \
+	  { if command -v cargo >/dev/null; then tail -n 30 $(VENV)/setup.log; \
+	    echo "rankwire could not be built: the whole log is in $(VENV)/setup.log" >&2; \
+	    else echo "rankwire needs Rust 1.85 or newer and none could be fetched: install rustup (https://rustup.rs), then run make again" >&2; fi; exit 2; }
 	@touch $@
 
 demo: setup  ## Set up, then run the demo job on loopback and write its report to runs/demo.

@@ -4,6 +4,7 @@
 //! `encode` and `decode` beside this file.
 
 use super::opcode::Opcode;
+use crate::units::FCS_BYTES;
 use std::sync::Arc;
 
 /// Explicit congestion notification codepoint. Source: RFC 3168 section 5.
@@ -29,6 +30,10 @@ pub struct Bth {
     pub opcode: Opcode,
     /// Solicited event.
     pub solicited: bool,
+    /// Migration state is "migrated".
+    pub migration_request: bool,
+    /// Forward explicit congestion notification.
+    pub fecn: bool,
     /// Backward explicit congestion notification; set on CNPs.
     pub becn: bool,
     /// Partition key.
@@ -39,6 +44,25 @@ pub struct Bth {
     pub ack_request: bool,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
+}
+
+/// The default partition, which every port belongs to. Source: IBTA volume 1, section 10.9.1.
+pub const DEFAULT_PARTITION_KEY: u16 = 0xFFFF;
+
+impl Default for Bth {
+    fn default() -> Self {
+        Self {
+            opcode: Opcode::SEND_ONLY,
+            solicited: false,
+            migration_request: false,
+            fecn: false,
+            becn: false,
+            partition_key: DEFAULT_PARTITION_KEY,
+            destination_qp: 0,
+            ack_request: false,
+            psn: 0,
+        }
+    }
 }
 
 /// RDMA extended transport header. Source: IBTA volume 1, section 9.3.3.
@@ -53,7 +77,7 @@ pub struct Reth {
 }
 
 /// ACK extended transport header. Source: IBTA volume 1, section 9.3.5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Aeth {
     /// Kind and value of the acknowledgement.
     pub syndrome: u8,
@@ -129,6 +153,63 @@ pub struct Packet {
     pub payload: Payload,
 }
 
+/// Time to live of packets that an endpoint makes.
+pub const DEFAULT_TTL: u8 = 64;
+
+impl Default for Packet {
+    /// An empty SEND between unspecified addresses, not ECN-capable.
+    fn default() -> Self {
+        Self {
+            source_address: 0,
+            destination_address: 0,
+            source_port: 0xC000,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ttl: DEFAULT_TTL,
+            identification: 0,
+            bth: Bth::default(),
+            reth: Reth::default(),
+            immediate: 0,
+            aeth: Aeth::default(),
+            payload: Payload::EMPTY,
+        }
+    }
+}
+
+/// Ethernet, IPv4, UDP and base transport header.
+const FIXED_HEADER_BYTES: u32 = 14 + 20 + 8 + 12;
+/// Invariant CRC at the end of every RoCEv2 packet.
+const ICRC_BYTES: u32 = 4;
+/// The smallest Ethernet frame with its FCS, which a pause frame fills. Source: IEEE 802.3.
+const MIN_FRAME_BYTES: u32 = 64;
+
+impl Packet {
+    /// Length of the Ethernet frame with pad, ICRC and FCS, without preamble and gap.
+    #[inline]
+    pub fn wire_bytes(&self) -> u32 {
+        let headers = FIXED_HEADER_BYTES + self.bth.opcode.extension_bytes();
+        let behind = match &self.payload {
+            Payload::Forwarded { bytes, .. } => bytes.len() as u32,
+            own => own.length_bytes().next_multiple_of(4) + ICRC_BYTES,
+        };
+        headers + behind + FCS_BYTES as u32
+    }
+
+    /// The packet carries the data of a request or response: what congestion control paces,
+    /// switches mark and a notification point answers.
+    #[inline]
+    pub fn is_data(&self) -> bool {
+        self.bth.opcode.has_payload()
+    }
+
+    /// Fields that ECMP hashes: source and destination address, UDP source port. (Protocol and
+    /// destination port are the same for all RoCEv2 packets.)
+    #[inline]
+    pub fn flow(&self) -> (u32, u32, u16) {
+        (self.source_address, self.destination_address, self.source_port)
+    }
+}
+
 /// An IEEE 802.1Qbb priority-based flow control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseFrame {
@@ -147,4 +228,40 @@ pub enum Frame {
     Roce(Box<Packet>),
     /// A pause frame.
     Pause(Box<PauseFrame>),
+}
+
+impl Frame {
+    /// Length of the Ethernet frame with FCS, without preamble and gap.
+    #[inline]
+    pub fn wire_bytes(&self) -> u32 {
+        match self {
+            Frame::Roce(packet) => packet.wire_bytes(),
+            Frame::Pause(_) => MIN_FRAME_BYTES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(opcode: Opcode, length_bytes: u16) -> Packet {
+        let payload = Payload::Pattern { offset_bytes: 0, length_bytes };
+        Packet { bth: Bth { opcode, ..Bth::default() }, payload, ..Packet::default() }
+    }
+
+    #[test]
+    fn frames_have_the_lengths_of_the_specification() {
+        assert_eq!(with(Opcode::WRITE_MIDDLE, 4096).wire_bytes(), 62 + 4096);
+        assert_eq!(with(Opcode::WRITE_FIRST, 4096).wire_bytes(), 78 + 4096);
+        assert_eq!(with(Opcode::WRITE_ONLY_IMMEDIATE, 0).wire_bytes(), 82);
+        assert_eq!(with(Opcode::ACKNOWLEDGE, 0).wire_bytes(), 66);
+        assert_eq!(with(Opcode::CNP, 0).wire_bytes(), 78);
+    }
+
+    #[test]
+    fn a_payload_is_padded_to_four_bytes() {
+        assert_eq!(with(Opcode::WRITE_LAST, 1).wire_bytes(), 62 + 4);
+        assert_eq!(with(Opcode::WRITE_LAST, 4).wire_bytes(), 62 + 4);
+    }
 }

@@ -1,0 +1,129 @@
+"""From what the engine measured to a run directory."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dataplane.errors import RunError
+from metrics.analysis.ideal import IdealModel, ideal_model
+from metrics.records.collectives import collective_table
+from metrics.records.conservation import conservation
+from metrics.records.flows import flow_table
+from metrics.records.operations import Operations, ProgramLike
+from metrics.records.series import fabric_names, link_table, qp_table, queue_table
+from metrics.records.storage import RunRecords, load, store
+from metrics.records.timeline import RowNames, timeline_table
+
+__all__ = ["verify_bytes", "write_records"]
+
+
+def write_records(
+    directory: Path | str,
+    *,
+    run: Mapping[str, Any],
+    programs: Sequence[ProgramLike],
+    instances: pl.DataFrame,
+    config: Mapping[str, Any],
+    engine: Mapping[str, Any],
+    row_names: RowNames | None = None,
+    lanes: Mapping[int, Sequence[str]] | None = None,
+) -> RunRecords:
+    """Write the records of a finished or interrupted run into `directory`, and open them.
+
+    `run` is what the caller knows (command, lab, trace, seed, `time_dilation`, `size_scale`,
+    warnings); `config` is the job configuration that the dataplane took, `engine` what it measured,
+    `instances` one row per collective instance and iteration. `row_names` and `lanes` (rank to the
+    names of its lanes) label the timeline. Byte conservation is checked and stands in `run.json`;
+    `verify_bytes` turns a violation into an error.
+    """
+    operations = Operations.joined(programs, engine["ops"])
+    ideal = ideal_model(config)
+    flows = flow_table(operations, _nic_of_rank(config), ideal)
+    collectives = collective_table(operations, instances, flows, ideal)
+    flows = flows.join(
+        instances.select("instance", "iteration"), on="instance", how="left", maintain_order="left"
+    )
+    fabric = fabric_names(config)
+    tables = {
+        "collectives": collectives,
+        "flows": flows,
+        "links": link_table(engine["links"], fabric),
+        "queues": queue_table(engine["queues"], fabric),
+        "qps": qp_table(engine["qps"]),
+        "timeline": timeline_table(operations, instances, row_names, lanes),
+    }
+    facts = _facts(run, operations, collectives, config, engine, ideal)
+    store(Path(directory), facts, tables)
+    return load(directory)
+
+
+def verify_bytes(records: RunRecords) -> None:
+    """Raise `RunError` when bytes were not conserved; the records stay."""
+    check = records.run["byte_conservation"]
+    if not check["holds"]:
+        raise RunError(f"{records.directory}: {_violation(check)}")
+
+
+def _facts(
+    run: Mapping[str, Any],
+    operations: Operations,
+    collectives: pl.DataFrame,
+    config: Mapping[str, Any],
+    engine: Mapping[str, Any],
+    ideal: IdealModel,
+) -> dict[str, Any]:
+    """The contents of `run.json`."""
+    counters = {name: _rows(values) for name, values in engine.get("counters", {}).items()}
+    nics = engine.get("counters", {}).get("nics", {})
+    check = conservation(operations, collectives, nics)
+    warnings = list(run.get("warnings", ()))
+    if not check["holds"]:
+        warnings.append(_violation(check))
+    unfinished = int((~operations.done).sum())
+    if unfinished:
+        warnings.append(f"{unfinished} of {len(operations.kind)} operations didn't complete")
+    finished = operations.end_ps[operations.done]
+    return {
+        **run,
+        "warnings": warnings,
+        "ops_total": len(operations.kind),
+        "ops_done": len(operations.kind) - unfinished,
+        "emulated_ns": int(finished.max(initial=0)) // 1000,
+        "byte_conservation": check,
+        "ideal": {
+            "formula": ideal.formula,
+            "flow_formula": ideal.flow_formula,
+            "goodput_bps": ideal.goodput_bps,
+            "slowest_nic_bps": ideal.slowest_nic_bps,
+            "mtu_bytes": ideal.mtu_bytes,
+        },
+        "counters": counters,
+        "job": config,
+    }
+
+
+def _violation(check: Mapping[str, Any]) -> str:
+    """One sentence for bytes that are not conserved."""
+    sums = ", ".join(f"{name} {value}" for name, value in check.items() if name.endswith("_bytes"))
+    broken = check["unbalanced_instances"]
+    detail = f"; unbalanced instances {broken[:8]}" if broken else ""
+    return f"bytes are not conserved: {sums}{detail}"
+
+
+def _nic_of_rank(config: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Index of the NIC of each rank."""
+    ranks = [nic["rank"] for nic in config["nics"]]
+    index = np.zeros(max(ranks, default=-1) + 1, dtype=np.int64)
+    index[ranks] = np.arange(len(ranks))
+    return index
+
+
+def _rows(columns: Any) -> Any:
+    """Columns of counters as plain lists; anything else as it is."""
+    if isinstance(columns, Mapping):
+        return {name: _rows(values) for name, values in columns.items()}
+    return columns.tolist() if isinstance(columns, np.ndarray | np.generic) else columns

@@ -3,6 +3,12 @@
 Everything here is compiled; `_native.pyi` describes it.
 """
 
-from dataplane._native import __version__
+from dataplane._native import (
+    TraceError,
+    __version__,
+    find_cycle,
+    read_trace,
+    topological_order,
+)
 
-__all__ = ["__version__"]
+__all__ = ["TraceError", "__version__", "find_cycle", "read_trace", "topological_order"]

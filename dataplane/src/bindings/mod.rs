@@ -2,9 +2,14 @@
 
 use pyo3::prelude::*;
 
+mod trace;
+
 #[pymodule]
 mod _native {
     use super::*;
+
+    #[pymodule_export]
+    use super::trace::{TraceError, find_cycle, read_trace, topological_order};
 
     /// Version of the native crate.
     #[pymodule_init]

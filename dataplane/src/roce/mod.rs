@@ -1,8 +1,29 @@
 //! RoCEv2: frames and packets as values and as bytes, and the reliable connection.
 //!
 //! * [`opcode`], [`packet`]: what a frame can say.
+//! * [`psn`]: arithmetic of sequence numbers.
+//! * [`pattern`]: the payload of every message.
+//! * [`layout`], [`icrc`](mod@icrc), [`encode`](mod@encode), [`decode`](mod@decode): values to bytes
+//!   and back.
+//! * [`cnp`](mod@cnp): the congestion notification packet.
+//! * [`queue_pair`]: one end of a reliable connection.
 //!
 //! Nothing here knows a socket, a clock, a queue or a rate.
 
+pub mod cnp;
+pub mod decode;
+pub mod encode;
+pub mod icrc;
+pub mod layout;
 pub mod opcode;
 pub mod packet;
+pub mod pattern;
+pub mod psn;
+pub mod queue_pair;
+
+pub use cnp::cnp;
+pub use decode::{DecodeError, decode, decode_forwarding};
+pub use encode::encode;
+pub use icrc::icrc;
+pub use packet::{Frame, Packet, Payload};
+pub use queue_pair::{QueuePairAddress, udp_source_port};

@@ -22,6 +22,25 @@ pub enum Ecn {
     Ce = 0b11,
 }
 
+impl Ecn {
+    /// The codepoint in the two low bits of a traffic class.
+    #[inline]
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// The sender understands congestion marks.
+    #[inline]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+}
+
 /// Base transport header without the fields that follow from the rest of the packet (pad count,
 /// header version). Source: IBTA volume 1, section 9.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +219,12 @@ impl Packet {
     #[inline]
     pub fn is_data(&self) -> bool {
         self.bth.opcode.has_payload()
+    }
+
+    /// The packet notifies of congestion.
+    #[inline]
+    pub fn is_cnp(&self) -> bool {
+        self.bth.opcode == Opcode::CNP
     }
 
     /// Fields that ECMP hashes: source and destination address, UDP source port. (Protocol and

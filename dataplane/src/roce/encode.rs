@@ -1,0 +1,135 @@
+//! Frames to bytes.
+
+use super::icrc::icrc;
+use super::layout::*;
+use super::opcode::CNP_RESERVED_BYTES;
+use super::packet::{Bth, Frame, Packet, PauseFrame, Payload};
+use super::pattern;
+
+/// Appends `frame` to `out` as an Ethernet frame without FCS.
+///
+/// The MAC addresses belong to the link that the frame is about to cross; a pause frame brings its
+/// own. The UDP checksum is zero, which IPv4 permits and RoCEv2 endpoints send; the ICRC covers the
+/// same bytes. A [`Payload::Forwarded`] is written as it came, ICRC included.
+pub fn encode(frame: &Frame, source_mac: [u8; 6], destination_mac: [u8; 6], out: &mut Vec<u8>) {
+    match frame {
+        Frame::Roce(packet) => {
+            put_ethernet(out, destination_mac, source_mac, ETHER_TYPE_IPV4);
+            put_packet(out, packet);
+        }
+        Frame::Pause(pause) => put_pause(out, pause),
+    }
+}
+
+fn put_ethernet(out: &mut Vec<u8>, destination: [u8; 6], source: [u8; 6], ether_type: u16) {
+    out.extend_from_slice(&destination);
+    out.extend_from_slice(&source);
+    out.extend_from_slice(&ether_type.to_be_bytes());
+}
+
+fn put_packet(out: &mut Vec<u8>, packet: &Packet) {
+    let start = out.len();
+    let behind_ip = (packet.wire_bytes() as usize) - ETHERNET_BYTES - IPV4_BYTES - 4;
+    out.extend_from_slice(&ipv4_header(packet, behind_ip as u16));
+    out.extend_from_slice(&udp_header(packet.source_port, behind_ip as u16));
+    out.extend_from_slice(&bth(&packet.bth, pad_bytes(&packet.payload)));
+    put_extension_headers(out, packet);
+    put_payload(out, &packet.payload, start);
+}
+
+fn ipv4_header(packet: &Packet, payload_bytes: u16) -> [u8; IPV4_BYTES] {
+    let mut header = [0; IPV4_BYTES];
+    header[0] = IPV4_VERSION_AND_LENGTH;
+    header[1] = packet.dscp << 2 | packet.ecn as u8;
+    header[2..4].copy_from_slice(&(payload_bytes + IPV4_BYTES as u16).to_be_bytes());
+    header[4..6].copy_from_slice(&packet.identification.to_be_bytes());
+    header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
+    header[8] = packet.ttl;
+    header[9] = PROTOCOL_UDP;
+    header[12..16].copy_from_slice(&packet.source_address.to_be_bytes());
+    header[16..20].copy_from_slice(&packet.destination_address.to_be_bytes());
+    let checksum = !ones_complement_sum(&header);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    header
+}
+
+/// Sum of 16-bit words with end-around carry; `0xFFFF` over a header with a right checksum.
+/// Source: RFC 1071.
+pub(super) fn ones_complement_sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks_exact(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xFFFF) + (sum >> 16);
+    ((folded & 0xFFFF) + (folded >> 16)) as u16
+}
+
+fn udp_header(source_port: u16, length_bytes: u16) -> [u8; UDP_BYTES] {
+    let mut header = [0; UDP_BYTES];
+    header[0..2].copy_from_slice(&source_port.to_be_bytes());
+    header[2..4].copy_from_slice(&ROCE_PORT.to_be_bytes());
+    header[4..6].copy_from_slice(&length_bytes.to_be_bytes());
+    header
+}
+
+fn bth(bth: &Bth, pad_bytes: u8) -> [u8; BTH_BYTES] {
+    let mut header = [0; BTH_BYTES];
+    header[0] = bth.opcode.0;
+    header[1] =
+        u8::from(bth.solicited) << 7 | u8::from(bth.migration_request) << 6 | pad_bytes << 4;
+    header[2..4].copy_from_slice(&bth.partition_key.to_be_bytes());
+    header[4..8].copy_from_slice(&bth.destination_qp.to_be_bytes());
+    header[4] = u8::from(bth.fecn) << 7 | u8::from(bth.becn) << 6;
+    header[8..12].copy_from_slice(&bth.psn.to_be_bytes());
+    header[8] = u8::from(bth.ack_request) << 7;
+    header
+}
+
+fn pad_bytes(payload: &Payload) -> u8 {
+    match payload {
+        Payload::Forwarded { pad_bytes, .. } => *pad_bytes,
+        own => (own.length_bytes().wrapping_neg() & 3) as u8,
+    }
+}
+
+fn put_extension_headers(out: &mut Vec<u8>, packet: &Packet) {
+    let Some(row) = packet.bth.opcode.row() else { return };
+    if row.has_reth {
+        out.extend_from_slice(&packet.reth.virtual_address.to_be_bytes());
+        out.extend_from_slice(&packet.reth.remote_key.to_be_bytes());
+        out.extend_from_slice(&packet.reth.length_bytes.to_be_bytes());
+    }
+    if row.has_immediate {
+        out.extend_from_slice(&packet.immediate.to_be_bytes());
+    }
+    if row.has_aeth {
+        let msn = packet.aeth.msn.to_be_bytes();
+        out.extend_from_slice(&[packet.aeth.syndrome, msn[1], msn[2], msn[3]]);
+    }
+    if packet.is_cnp() {
+        out.extend_from_slice(&[0; CNP_RESERVED_BYTES]);
+    }
+}
+
+/// Appends payload, pad and the ICRC over everything from `start`, the IP header, on.
+fn put_payload(out: &mut Vec<u8>, payload: &Payload, start: usize) {
+    match payload {
+        Payload::Pattern { offset_bytes, length_bytes } => {
+            out.extend_from_slice(pattern::slice(*offset_bytes, *length_bytes));
+        }
+        Payload::Bytes(bytes) => out.extend_from_slice(bytes),
+        Payload::Forwarded { bytes, .. } => return out.extend_from_slice(bytes),
+    }
+    out.resize(out.len() + usize::from(pad_bytes(payload)), 0);
+    let icrc = icrc(&out[start..]).expect("the header above is IPv4 and whole");
+    out.extend_from_slice(&icrc.to_le_bytes());
+}
+
+fn put_pause(out: &mut Vec<u8>, pause: &PauseFrame) {
+    let start = out.len();
+    put_ethernet(out, PAUSE_DESTINATION, pause.source_mac, ETHER_TYPE_MAC_CONTROL);
+    out.extend_from_slice(&PAUSE_OPCODE.to_be_bytes());
+    out.extend_from_slice(&u16::from(pause.class_enable).to_be_bytes());
+    for quanta in pause.quanta {
+        out.extend_from_slice(&quanta.to_be_bytes());
+    }
+    out.resize(start + MIN_FRAME_BYTES, 0);
+}

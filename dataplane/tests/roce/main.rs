@@ -1,0 +1,4 @@
+//! The RoCEv2 modules through their public interface.
+
+mod properties;
+mod vectors;

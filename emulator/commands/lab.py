@@ -1,0 +1,150 @@
+"""`rankwire lab`: the labs that come with rankwire, and what a lab file resolves to."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from emulator.commands.arguments import add_lab_arguments
+from emulator.job_config import job_config
+from emulator.lab import Lab, LoadedLab, list_labs, load
+from emulator.lab.congestion import Dcqcn
+from emulator.lab.effective import headroom_bytes, shared_bytes, sourced_ecn
+from emulator.lab.overrides import all_paths
+from emulator.presets import Sourced
+
+__all__ = ["execute", "register"]
+
+_EPILOG = """\
+examples:
+  rankwire lab list
+  rankwire lab show loopback-clos --set dcqcn.preset=paper
+  rankwire lab check my-lab.yaml
+  rankwire lab schema > lab.schema.json     for completion in an editor
+  rankwire lab keys                         every path that --set takes"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "lab",
+        help="list, show and check labs",
+        description="The labs that come with rankwire, and what a lab file resolves to.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="the labs that come with rankwire")
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
+    show = actions.add_parser("show", help="effective settings with their sources, and the fabric")
+    add_lab_arguments(show)
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    check = actions.add_parser("check", help="validate a lab file; exit status 2 if it is wrong")
+    add_lab_arguments(check)
+    actions.add_parser("schema", help="the JSON schema of lab files")
+    actions.add_parser("keys", help="every path that --set takes")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    action = {
+        "list": _list,
+        "show": _show,
+        "check": _check,
+        "schema": _schema,
+        "keys": _keys,
+    }[options.action]
+    action(options)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> None:
+    labs = {name: load(path) for name, path in list_labs().items()}
+    if options.json:
+        print(json.dumps({name: str(item.path) for name, item in labs.items()}))
+        return
+    table = Table("lab", "hosts", "switches", "description", box=None)
+    for name, item in labs.items():
+        counts = str(len(item.fabric.nics)), str(len(item.fabric.switches))
+        table.add_row(name, *counts, item.lab.description)
+    Console().print(table)
+
+
+def _check(options: argparse.Namespace) -> None:
+    loaded = load(options.lab, options.set)
+    print(f"{loaded.path}: {_counts(loaded)}; nothing wrong")
+
+
+def _schema(_options: argparse.Namespace) -> None:
+    json.dump(Lab.model_json_schema(), sys.stdout, indent=2)
+    print()
+
+
+def _keys(_options: argparse.Namespace) -> None:
+    print("\n".join(all_paths(Lab)))
+
+
+def _show(options: argparse.Namespace) -> None:
+    loaded = load(options.lab, options.set)
+    if options.json:
+        print(json.dumps(resolved(loaded)))
+        return
+    console = Console()
+    console.print(f"[bold]{loaded.lab.name}[/bold]  {loaded.path}\n{loaded.lab.description}")
+    console.print(_counts(loaded))
+    for title, values in sourced_tables(loaded).items():
+        table = Table(title, "value", "source", box=None, title_justify="left")
+        for key, item in values.items():
+            table.add_row(key, str(item.value), item.source)
+        console.print(table)
+    rest = loaded.lab.model_dump(mode="json", exclude={"congestion_control", "notification_point"})
+    console.print(yaml.safe_dump(rest, sort_keys=False), highlight=False, markup=False)
+
+
+def resolved(loaded: LoadedLab) -> dict[str, Any]:
+    """The lab, its resolved values with sources, and the engine's document, as JSON values."""
+    return {
+        "file": str(loaded.path),
+        "lab": loaded.lab.model_dump(mode="json"),
+        "resolved": {
+            title: {key: [item.value, item.source] for key, item in values.items()}
+            for title, values in sourced_tables(loaded).items()
+        },
+        "config": job_config(loaded.lab, loaded.fabric, seed=1),
+    }
+
+
+def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
+    """Title -> parameter -> value with its source, for everything that a preset decides."""
+    lab, fabric = loaded.lab, loaded.fabric
+    control = lab.congestion_control
+    line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
+    tables: dict[str, dict[str, Sourced]] = {}
+    fallback = "mlx5"
+    if isinstance(control, Dcqcn):
+        fallback = control.preset
+        tables["congestion_control"] = control.resolve(line_rate_bps)
+    tables["notification_point"] = lab.notification_point.resolve(fallback)
+    tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
+    if fabric.switches:
+        formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"
+        rest = "buffer without headrooms"
+        tables["switches.pfc"] = {
+            "headroom_bytes": Sourced(headroom_bytes(lab, fabric, 0), formula),
+            "shared_buffer_bytes": Sourced(shared_bytes(lab, fabric, 0), rest),
+        }
+    return tables
+
+
+def _uses_formula(lab: Lab) -> bool:
+    return lab.switches.pfc.headroom_bytes is None
+
+
+def _counts(loaded: LoadedLab) -> str:
+    fabric = loaded.fabric
+    return f"{len(fabric.nics)} NICs, {len(fabric.switches)} switches, {len(fabric.links)} links"

@@ -1,0 +1,157 @@
+"""The engine's `JobConfig` document from a checked lab and its fabric.
+
+The contract is `dataplane/src/config.rs`: every default is resolved here, times are picoseconds.
+"""
+
+from typing import Any
+
+from emulator.lab.congestion import Dcqcn
+from emulator.lab.effective import (
+    ecn_priorities,
+    ecn_profile,
+    headroom_bytes,
+    lossless_priorities,
+    shared_bytes,
+    strict_priorities,
+)
+from emulator.lab.fabric import End, Fabric
+from emulator.lab.model import Lab
+
+__all__ = ["job_config"]
+
+_PRIORITIES = 8
+
+
+def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
+    """The document that `dataplane` takes as JSON.
+
+    The line rate that DCQCN's presets scale with is the slowest NIC link's.
+    """
+    line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
+    return {
+        "seed": seed,
+        "nics": [
+            {"name": nic.name, "rank": nic.rank, "address": nic.address, "mac": list(nic.mac)}
+            for nic in fabric.nics
+        ],
+        "switches": [_switch(lab, fabric, index, seed) for index in range(len(fabric.switches))],
+        "links": [
+            {
+                "name": link.name,
+                "a": _end(link.a),
+                "b": _end(link.b),
+                "rate_bps": link.rate_bps,
+                "delay_ps": link.delay_ps,
+            }
+            for link in fabric.links
+        ],
+        "transport": _transport(lab),
+        "classes": _classes(lab),
+        "congestion_control": _congestion_control(lab, line_rate_bps),
+        "notification_point": _notification_point(lab),
+        "telemetry": {
+            "sample_interval_ps": lab.telemetry.sample_interval_ns * 1000,
+            "max_samples": lab.telemetry.max_samples,
+        },
+    }
+
+
+def _end(end: End) -> dict[str, Any]:
+    return {"node": {"switch" if end.is_switch else "nic": end.index}, "port": end.port}
+
+
+def _switch(lab: Lab, fabric: Fabric, index: int, seed: int) -> dict[str, Any]:
+    switch = fabric.switches[index]
+    return {
+        "name": switch.name,
+        "mac": list(switch.mac),
+        "ports": switch.ports,
+        "routes": fabric.routes(index),
+        # Each switch hashes in its own way, or every stage would make the same choice.
+        "ecmp_seed": (seed * 0x9E3779B97F4A7C15 + index + 1) % 2**63,
+        "buffer_bytes": shared_bytes(lab, fabric, index),
+        "dynamic_threshold_alpha": lab.switches.dynamic_threshold_alpha,
+        "priorities": [_priority(lab, fabric, index, priority) for priority in range(_PRIORITIES)],
+    }
+
+
+def _priority(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str, Any]:
+    lossless = priority in lossless_priorities(lab)
+    pfc = lab.switches.pfc
+    return {
+        "lossless": lossless,
+        "strict": priority in strict_priorities(lab),
+        "weight": lab.switches.weights.get(priority, 1),
+        "ecn": _ecn(lab, fabric, switch) if priority in ecn_priorities(lab) else None,
+        "xoff_bytes": pfc.xoff_bytes if lossless else None,
+        "xon_offset_bytes": pfc.xon_offset_bytes if lossless else 0,
+        "headroom_bytes": headroom_bytes(lab, fabric, switch) if lossless else 0,
+    }
+
+
+def _ecn(lab: Lab, fabric: Fabric, switch: int) -> dict[str, Any] | None:
+    """The profile of a switch: that of its slowest port, where queues grow."""
+    rates = [link.rate_bps for _, _, link in fabric.neighbours[switch]]
+    profile = ecn_profile(lab, min(rates)) if rates else None
+    if profile is None:
+        return None
+    return {
+        "kmin_bytes": profile.kmin_bytes,
+        "kmax_bytes": profile.kmax_bytes,
+        "pmax_ratio": profile.pmax_ratio,
+    }
+
+
+def _transport(lab: Lab) -> dict[str, Any]:
+    transport = lab.transport
+    return {
+        "mtu_bytes": transport.mtu_bytes,
+        "qps_per_peer": transport.qps_per_peer,
+        "window_packets": transport.window_packets,
+        "ack_every_packets": transport.ack_every_packets,
+        "ack_delay_ps": transport.ack_delay_ns * 1000,
+        "retransmission_timeout_ps": transport.retransmission_timeout_ns * 1000,
+        "retry_count": transport.retry_count,
+    }
+
+
+def _classes(lab: Lab) -> dict[str, Any]:
+    classes = lab.traffic_classes
+    return {
+        "data_dscp": classes.data.dscp,
+        "data_priority": classes.data.priority,
+        "data_ecn_capable": classes.data_ecn_capable,
+        "ack_dscp": classes.acknowledgement.dscp,
+        "ack_priority": classes.acknowledgement.priority,
+        "cnp_dscp": classes.cnp.dscp,
+        "cnp_priority": classes.cnp.priority,
+    }
+
+
+def _congestion_control(lab: Lab, line_rate_bps: int) -> dict[str, Any]:
+    control = lab.congestion_control
+    if not isinstance(control, Dcqcn):
+        rate = None if control.rate_gbps is None else round(control.rate_gbps * 1e9)
+        return {"algorithm": "fixed_rate", "rate_bps": rate}
+    resolved = control.resolve(line_rate_bps)
+    return {"algorithm": "dcqcn"} | _in_picoseconds(
+        {key: item.value for key, item in resolved.items()}
+    )
+
+
+def _notification_point(lab: Lab) -> dict[str, Any]:
+    control = lab.congestion_control
+    fallback = control.preset if isinstance(control, Dcqcn) else "mlx5"
+    resolved = lab.notification_point.resolve(fallback)
+    values = {key: item.value for key, item in resolved.items()}
+    return {"enabled": lab.notification_point.enabled} | _in_picoseconds(values)
+
+
+def _in_picoseconds(values: dict[str, Any]) -> dict[str, Any]:
+    """Every `_ns` value as `_ps`."""
+    return {
+        f"{key[:-3]}_ps" if key.endswith("_ns") else key: (
+            value * 1000 if key.endswith("_ns") else value
+        )
+        for key, value in values.items()
+    }

@@ -1,0 +1,173 @@
+"""Rules of a lab that no single key can break: thresholds, headrooms, connectivity, placement.
+
+Each rule appends problems; none raises, so that a user sees all of them at once.
+"""
+
+from collections.abc import Iterator
+
+from dataplane.errors import Problem
+from emulator.lab.congestion import Dcqcn
+from emulator.lab.documents import Document, KeyPath
+from emulator.lab.effective import ecn_profile, headroom_bytes, lossless_priorities, shared_bytes
+from emulator.lab.fabric import Fabric, expand
+from emulator.lab.model import Lab
+
+__all__ = ["check_lab"]
+
+
+def check_lab(lab: Lab, document: Document) -> tuple[Fabric, list[Problem]]:
+    """The expanded fabric and everything that is wrong with the lab."""
+    problems: list[Problem] = []
+
+    def complain(path: KeyPath, what: str, remedy: str) -> None:
+        problems.append(document.problem(path, what, remedy))
+
+    fabric = expand(lab.topology, complain)
+    for path, what, remedy in _findings(lab, fabric, expanded=not problems):
+        complain(path, what, remedy)
+    return fabric, problems
+
+
+_Finding = tuple[KeyPath, str, str]
+
+
+def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]:
+    yield from _thresholds(lab, fabric)
+    yield from _classes(lab)
+    yield from _rates(lab, fabric)
+    if expanded:
+        yield from _connectivity(fabric)
+        yield from _headrooms(lab, fabric)
+        yield from _placement(lab, fabric)
+
+
+def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    rates = {link.rate_bps for link in fabric.links}
+    for rate_bps in sorted(rates):
+        profile = ecn_profile(lab, rate_bps)
+        if profile is None:
+            return
+        kmin, kmax = profile.kmin_bytes, profile.kmax_bytes
+        if kmin > kmax:
+            what = f"is {kmin}, above kmax_bytes {kmax}"
+            yield ("switches", "ecn", "kmin_bytes"), what, "give kmin_bytes <= kmax_bytes"
+            return
+    pfc = lab.switches.pfc
+    if pfc.xoff_bytes is not None and pfc.xon_offset_bytes > pfc.xoff_bytes:
+        what = f"is {pfc.xon_offset_bytes}, above xoff_bytes {pfc.xoff_bytes}"
+        yield ("switches", "pfc", "xon_offset_bytes"), what, "give less than xoff_bytes"
+
+
+def _classes(lab: Lab) -> Iterator[_Finding]:
+    classes = lab.traffic_classes
+    seen: dict[int, tuple[str, int]] = {}
+    for name, item in (
+        ("data", classes.data),
+        ("acknowledgement", classes.acknowledgement),
+        ("cnp", classes.cnp),
+    ):
+        other = seen.setdefault(item.dscp, (name, item.priority))
+        if other[1] != item.priority:
+            what = (
+                f"is {item.dscp} with priority {item.priority}, but {other[0]} has that DSCP with"
+            )
+            remedy = "give one DSCP one priority: switches take the priority from it"
+            yield ("traffic_classes", name, "dscp"), f"{what} priority {other[1]}", remedy
+
+
+def _rates(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    control = lab.congestion_control
+    slowest = min((link.rate_bps for link in fabric.nic_links.values()), default=None)
+    if slowest is None:
+        return
+    if not isinstance(control, Dcqcn):
+        if control.rate_gbps is not None and control.rate_gbps * 1e9 > slowest:
+            what = f"is {control.rate_gbps} Gb/s, above the slowest NIC link"
+            remedy = f"give at most {slowest / 1e9:g}"
+            yield ("congestion_control", "rate_gbps"), what, remedy
+        return
+    minimum = control.resolve(slowest)["min_rate_bps"].value
+    if isinstance(minimum, int) and minimum > slowest:
+        what = f"is {minimum} bit/s, above the slowest NIC link"
+        yield ("congestion_control", "min_rate_bps"), what, f"give less than {slowest}"
+
+
+def _connectivity(fabric: Fabric) -> Iterator[_Finding]:
+    count: dict[int, int] = dict.fromkeys(range(len(fabric.nics)), 0)
+    for link in fabric.links:
+        for end in (link.a, link.b):
+            if not end.is_switch:
+                count[end.index] += 1
+    alone = [fabric.nics[index].name for index, links in count.items() if links == 0]
+    if alone:
+        what = f"leaves {_listed(alone)} without a link"
+        yield ("topology", "links"), what, "link every NIC to a switch port"
+        return
+    yield from _reachability(fabric)
+
+
+def _reachability(fabric: Fabric) -> Iterator[_Finding]:
+    anchors = {entry[0] for entry in fabric.attachment if entry is not None}
+    unattached = [
+        nic.name for nic, entry in zip(fabric.nics, fabric.attachment, strict=True) if entry is None
+    ]
+    back_to_back = not fabric.switches and len(fabric.nics) == 2
+    if unattached and not back_to_back:
+        what = f"link {_listed(unattached)} to a NIC"
+        yield ("topology", "links"), what, "link every NIC to a switch port"
+    if not anchors:
+        return
+    first = min(anchors)
+    cut = [
+        f"{nic.name} (rank {nic.rank})"
+        for nic, entry in zip(fabric.nics, fabric.attachment, strict=True)
+        if entry is not None and fabric.switch_hops[first, entry[0]] < 0
+    ]
+    if cut:
+        origin = fabric.switches[first].name
+        what = f"give no path from {origin} to {_listed(cut)}"
+        yield ("topology", "links"), what, "link the switches so that every rank is reachable"
+
+
+def _headrooms(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    if not lossless_priorities(lab):
+        return
+    for index, switch in enumerate(fabric.switches):
+        shared = shared_bytes(lab, fabric, index)
+        if shared <= 0:
+            need = lab.switches.buffer_bytes - shared
+            each = headroom_bytes(lab, fabric, index)
+            what = (
+                f"is {lab.switches.buffer_bytes}, but {switch.name} reserves {need} for headroom "
+                f"({each} per port and lossless priority)"
+            )
+            yield ("switches", "buffer_bytes"), what, f"give at least {2 * need}"
+            return
+
+
+def _placement(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    placement = lab.agents.placement
+    nodes = fabric.node_names
+    if placement is None:
+        if lab.agents.count > len(nodes):
+            what = f"is {lab.agents.count}, but the lab has {len(nodes)} nodes"
+            yield ("agents", "count"), what, f"give at most {len(nodes)}"
+        return
+    carrier: dict[str, str] = {}
+    for agent, names in placement.items():
+        for position, name in enumerate(names):
+            path: KeyPath = ("agents", "placement", agent, position)
+            if name not in nodes:
+                yield path, f"is {name}, which is no node", "name a NIC or switch of the topology"
+            elif name in carrier:
+                yield path, f"is {name}, which {carrier[name]} carries", "name every node once"
+            carrier.setdefault(name, agent)
+    missing = [name for name in nodes if name not in carrier]
+    if missing:
+        what = f"gives no agent to {_listed(missing)}"
+        yield ("agents", "placement"), what, "name every node once"
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

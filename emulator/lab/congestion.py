@@ -1,0 +1,108 @@
+"""Congestion control in a lab file: a preset and what differs from it, in our names or mlx5's.
+
+The values of the presets are in `emulator.presets`; here are the settings' ranges and the
+resolution of preset and overrides into one value per parameter.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from emulator.lab.base import LabPart
+from emulator.presets import NOTIFICATION_PRESETS, Sourced, dcqcn_preset
+
+__all__ = ["CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint"]
+
+_Ratio = Annotated[float, Field(ge=0, le=1)]
+_PeriodNs = Annotated[int, Field(ge=1, le=10**12)]
+_RateBps = Annotated[int, Field(ge=0, le=10**13)]
+_LAB_FILE = "lab file"
+
+Preset = Literal["paper", "mlx5", "ns3-hpcc", "irdma"]
+
+
+class Dcqcn(LabPart):
+    """DCQCN's reaction point; a key that is left out has the preset's value."""
+
+    algorithm: Literal["dcqcn"]
+    """This algorithm."""
+    preset: Preset = "mlx5"
+    """Where the values come from; `rankwire lab show LAB` prints each with its source."""
+    g: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Gain of the congestion estimate alpha."""
+    initial_alpha: _Ratio | None = None
+    """Estimate at the first notification."""
+    alpha_update_period_ns: _PeriodNs | None = None
+    """Period of the estimate's decay (K)."""
+    alpha_update: Literal["on_cnp", "periodic"] | None = None
+    """The estimate rises on every notification, or once per period with one."""
+    cut_uses_old_alpha: bool | None = None
+    """A cut uses the estimate before the notification's own update."""
+    rate_decrease_period_ns: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    """At most one cut in this period; 0 cuts on every notification."""
+    min_decrease_ratio: _Ratio | None = None
+    """Smallest new rate as a share of the old one at a cut."""
+    rate_increase_period_ns: _PeriodNs | None = None
+    """Period of the increase timer (T)."""
+    rate_increase_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    """Bytes of the increase byte counter (B); 0 is off."""
+    fast_recovery_stages: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Stages of fast recovery (F)."""
+    stage_count: Literal["before_compare", "after_compare"] | None = None
+    """An increase event is counted before or after it is compared with F."""
+    additive_increase_bps: _RateBps | None = None
+    """Step of additive increase (R_AI)."""
+    hyper_increase_bps: _RateBps | None = None
+    """Step of hyper increase (R_HAI)."""
+    hyper_increase_multiplies: bool | None = None
+    """The hyper step is multiplied by the number of hyper stages."""
+    clamp_target_rate: Literal["always", "after_increase", "after_byte_increase"] | None = None
+    """When a cut also lowers the target rate to the current rate."""
+    rate_on_first_cnp_bps: _RateBps | None = None
+    """Rate set by the first notification; 0 leaves the rate as it is."""
+    min_rate_bps: Annotated[int, Field(ge=1, le=10**13)] | None = None
+    """Lower bound of the rate."""
+
+    def resolve(self, line_rate_bps: int) -> dict[str, Sourced]:
+        """One value per parameter for NICs of `line_rate_bps`, with its source."""
+        return _override(dcqcn_preset(self.preset, line_rate_bps), self)
+
+
+class FixedRate(LabPart):
+    """A constant rate per queue pair; no reaction to congestion."""
+
+    algorithm: Literal["fixed_rate"]
+    """This algorithm."""
+    rate_gbps: Annotated[float, Field(gt=0, le=3200)] | None = None
+    """Rate of every queue pair, Gb/s; left out, the NIC's line rate."""
+
+
+CongestionControl = Annotated[Dcqcn | FixedRate, Field(discriminator="algorithm")]
+
+
+class NotificationPoint(LabPart):
+    """The receiver's answer to marked packets; a key that is left out has the preset's value."""
+
+    enabled: bool = True
+    """Off: marks are counted, no notification is sent."""
+    preset: Preset | None = None
+    """Left out: the preset of the congestion control, `mlx5` when that is not DCQCN."""
+    cnp_interval_ns: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    """Minimum time between two notifications of one scope."""
+    scope: Literal["qp", "ip_pair", "destination_ip", "port"] | None = None
+    """What one interval limits."""
+    mode: Literal["immediate_and_trailing", "immediate", "periodic"] | None = None
+    """What happens to marks inside an interval."""
+    cnp_on_nak: bool | None = None
+    """Also notify with every out-of-sequence NAK."""
+
+    def resolve(self, fallback_preset: str) -> dict[str, Sourced]:
+        """One value per parameter, with its source."""
+        return _override(dict(NOTIFICATION_PRESETS[self.preset or fallback_preset]), self)
+
+
+def _override(values: dict[str, Sourced], settings: LabPart) -> dict[str, Sourced]:
+    given: dict[str, Any] = settings.model_dump(exclude_none=True)
+    for key in values.keys() & given.keys():
+        values[key] = Sourced(given[key], _LAB_FILE)
+    return values

@@ -1,0 +1,106 @@
+"""What a lab's settings come to once presets, defaults and formulas are resolved."""
+
+from dataclasses import dataclass
+
+from emulator.lab.fabric import Fabric
+from emulator.lab.model import Lab
+from emulator.presets import SWITCH_PRESETS, Sourced
+
+__all__ = [
+    "EcnProfile",
+    "ecn_priorities",
+    "ecn_profile",
+    "headroom_bytes",
+    "lossless_priorities",
+    "shared_bytes",
+    "sourced_ecn",
+    "strict_priorities",
+]
+
+_FRAME_OVERHEAD_BYTES = 82
+"""Ethernet, IPv4, UDP, BTH, RETH, ICRC and FCS around the payload of a full packet."""
+
+_PAUSE_FRAME_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EcnProfile:
+    """Thresholds of one port."""
+
+    kmin_bytes: int
+    kmax_bytes: int
+    pmax_ratio: float
+
+
+def ecn_profile(lab: Lab, rate_bps: int) -> EcnProfile | None:
+    """The marking profile of a port of `rate_bps`; `None` when nothing is marked."""
+    if not lab.switches.ecn.enabled:
+        return None
+    values = sourced_ecn(lab, rate_bps)
+    return EcnProfile(
+        int(values["kmin_bytes"].value),
+        int(values["kmax_bytes"].value),
+        float(values["pmax_ratio"].value),
+    )
+
+
+def sourced_ecn(lab: Lab, rate_bps: int) -> dict[str, Sourced]:
+    """kmin_bytes, kmax_bytes and pmax_ratio of a port of `rate_bps`, with their sources."""
+    ecn = lab.switches.ecn
+    values = dict(SWITCH_PRESETS[ecn.preset](rate_bps))
+    for key in values:
+        given = getattr(ecn, key)
+        if given is not None:
+            values[key] = Sourced(given, "lab file")
+    return values
+
+
+def ecn_priorities(lab: Lab) -> list[int]:
+    """Priorities whose queues mark."""
+    given = lab.switches.ecn.priorities
+    if not lab.switches.ecn.enabled:
+        return []
+    return sorted(set(given)) if given is not None else [lab.traffic_classes.data.priority]
+
+
+def lossless_priorities(lab: Lab) -> list[int]:
+    """Priorities with PFC."""
+    pfc = lab.switches.pfc
+    if not pfc.enabled:
+        return []
+    if pfc.priorities is not None:
+        return sorted(set(pfc.priorities))
+    return [lab.traffic_classes.data.priority]
+
+
+def strict_priorities(lab: Lab) -> list[int]:
+    """Priorities served before all others."""
+    given = lab.switches.strict_priorities
+    return sorted(set(given)) if given is not None else [lab.traffic_classes.cnp.priority]
+
+
+def headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
+    """Headroom per port and lossless priority of a switch: enough for its longest, fastest link.
+
+    2 delay rate / 8 + the peer's frame just begun + the own frame that delays the pause + the
+    pause frame + the peer's response. Source: IEEE 802.1Q annex N.
+    """
+    pfc = lab.switches.pfc
+    if pfc.headroom_bytes is not None:
+        return pfc.headroom_bytes
+    in_flight = max(
+        (
+            -(-2 * link.delay_ps * link.rate_bps // (8 * 10**12))
+            for _, _, link in fabric.neighbours[switch]
+        ),
+        default=0,
+    )
+    frames = 2 * (lab.transport.mtu_bytes + _FRAME_OVERHEAD_BYTES)
+    fixed = frames + _PAUSE_FRAME_BYTES + pfc.response_bytes + pfc.headroom_allowance_bytes
+    return in_flight + fixed
+
+
+def shared_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
+    """The switch's buffer without its headrooms; not positive when they don't fit."""
+    reserved = headroom_bytes(lab, fabric, switch) * len(lossless_priorities(lab))
+    return lab.switches.buffer_bytes - reserved * len(fabric.neighbours[switch])

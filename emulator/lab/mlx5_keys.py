@@ -1,0 +1,102 @@
+"""Replaces mlx5's parameter names in a lab file by ours before it is validated."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dataplane.errors import Problem
+from emulator.lab.documents import Document, KeyPath
+from emulator.lab.mlx5_names import (
+    CLAMP_NAMES,
+    NOTIFICATION_NAMES,
+    REACTION_NAMES,
+    Translation,
+    clamp_mode,
+)
+
+__all__ = ["translate_mlx5_keys"]
+
+
+def translate_mlx5_keys(document: Document) -> list[Problem]:
+    """Translate in place; returns what can't be translated."""
+    problems = _translate(document, "congestion_control", REACTION_NAMES)
+    problems += _translate(document, "notification_point", NOTIFICATION_NAMES)
+    section = document.data.get("congestion_control")
+    if isinstance(section, dict):
+        problems += _translate_clamp(document, section)
+        problems += _translate_fixed(document, section)
+    return problems
+
+
+def _translate(
+    document: Document, section_name: str, names: Mapping[str, Translation]
+) -> list[Problem]:
+    section = document.data.get(section_name)
+    if not isinstance(section, dict):
+        return []
+    problems = []
+    for theirs in [key for key in section if key in names]:
+        rule = names[theirs]
+        path: KeyPath = (section_name, theirs)
+        value = section.pop(theirs)
+        if (section_name, rule.key) in document.options:
+            continue
+        problem = _range_problem(document, path, value, rule)
+        if problem is None and rule.key in section and path not in document.options:
+            what = f"is the mlx5 name of {rule.key}, which is given as well"
+            problem = document.problem(path, what, "keep one of the two")
+        if problem is not None:
+            problems.append(problem)
+            continue
+        _rename(document, path, (section_name, rule.key))
+        section[rule.key] = rule.convert(value)
+    return problems
+
+
+def _range_problem(
+    document: Document, path: KeyPath, value: Any, rule: Translation
+) -> Problem | None:
+    if isinstance(value, int) and not isinstance(value, bool) and rule.low <= value <= rule.high:
+        return None
+    remedy = f"give a whole number from {rule.low} to {rule.high} ({rule.unit})"
+    return document.problem(path, f"is {value!r}", remedy)
+
+
+def _translate_clamp(document: Document, section: dict[str, Any]) -> list[Problem]:
+    given = {name: section.pop(name) for name in CLAMP_NAMES if name in section}
+    if not given or ("congestion_control", "clamp_target_rate") in document.options:
+        return []
+    problems = [
+        document.problem(("congestion_control", name), f"is {value!r}", "give 0 or 1")
+        for name, value in given.items()
+        if value not in (0, 1)
+    ]
+    if not problems:
+        always, after_time = (
+            given.get(name, off) for name, off in zip(CLAMP_NAMES, (0, 1), strict=True)
+        )
+        for name in given:
+            _rename(
+                document, ("congestion_control", name), ("congestion_control", "clamp_target_rate")
+            )
+        section["clamp_target_rate"] = clamp_mode(always, after_time)
+    return problems
+
+
+def _translate_fixed(document: Document, section: dict[str, Any]) -> list[Problem]:
+    """Two parameters that only have their default here."""
+    problems = []
+    for name, only, meaning in (
+        ("rpg_gd", 11, "a cut by alpha / 2"),
+        ("rpg_max_rate", 0, "the line rate"),
+    ):
+        if name in section and section.pop(name) != only:
+            what = f"is not {only}, and only {only} ({meaning}) is modelled"
+            problems.append(document.problem(("congestion_control", name), what, "remove it"))
+    return problems
+
+
+def _rename(document: Document, old: KeyPath, new: KeyPath) -> None:
+    if old in document.options:
+        document.options[new] = document.options[old]
+    if old in document.lines:
+        document.lines[new] = document.lines[old]

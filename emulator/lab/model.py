@@ -1,0 +1,158 @@
+"""The lab: everything that one run or prediction needs apart from the traces.
+
+Passive data with units in the key names. Reading it from YAML is `emulator.lab.loading`, rules
+across keys are `emulator.lab.checks`, its expansion into nodes and links is `emulator.lab.fabric`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from emulator.lab.base import LabPart
+from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
+from emulator.lab.switches import Switches
+from emulator.lab.topology import Topology
+
+__all__ = [
+    "Agents",
+    "CollectiveRule",
+    "Collectives",
+    "Control",
+    "Lab",
+    "Telemetry",
+    "TrafficClass",
+    "TrafficClasses",
+    "Transport",
+]
+
+_Priority = Annotated[int, Field(ge=0, le=7)]
+_Dscp = Annotated[int, Field(ge=0, le=63)]
+
+
+class Transport(LabPart):
+    """RoCEv2 reliable connections."""
+
+    mtu_bytes: Literal[256, 512, 1024, 2048, 4096] = 4096
+    """Path MTU, payload bytes of a full packet."""
+    qps_per_peer: Annotated[int, Field(ge=1, le=64)] = 1
+    """Queue pairs per ordered pair of peers; messages go round robin. Source: NCCL default 1."""
+    window_packets: Annotated[int, Field(ge=1, le=2**23)] = 4096
+    """Packets that may be unacknowledged on a queue pair; adapters limit by rate, so it is wide."""
+    ack_every_packets: Annotated[int, Field(ge=1, le=65_536)] = 16
+    """The responder acknowledges at least every so many packets; our choice."""
+    ack_delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 5_000
+    """An acknowledgement is held back at most this long; our choice."""
+    retransmission_timeout_ns: Annotated[int, Field(ge=1_000, le=10**12)] = 4_000_000
+    """Time without progress before a retransmission. Source: observed 2 to 16 ms with adaptive
+    retransmission (linux-rdma/perftest issue 251)."""
+    retry_count: Annotated[int, Field(ge=0, le=7)] = 7
+    """Timeouts without progress before a queue pair fails. Source: NCCL default 7."""
+
+
+class TrafficClass(LabPart):
+    """How one kind of packet is tagged and queued."""
+
+    dscp: _Dscp
+    """Differentiated services codepoint; the switches take the priority from it."""
+    priority: _Priority
+    """Priority in every queue."""
+
+
+class TrafficClasses(LabPart):
+    """Tags of the three kinds of packets."""
+
+    data: TrafficClass = TrafficClass(dscp=26, priority=3)
+    """Data. Source: DSCP 26 and priority 3, NVIDIA's RoCE defaults."""
+    data_ecn_capable: bool = True
+    """Data packets carry ECT(0): traffic class 106."""
+    acknowledgement: TrafficClass = TrafficClass(dscp=26, priority=3)
+    """ACK and NAK. A reliable connection has one traffic class for all that it sends, so the
+    default is the data's."""
+    cnp: TrafficClass = TrafficClass(dscp=48, priority=6)
+    """Congestion notification. Source: mlx5 cnp_dscp 48, cnp_802p_prio 6."""
+
+
+class CollectiveRule(LabPart):
+    """Chooses the algorithm of some collectives; the first rule that matches holds."""
+
+    kind: str
+    """Kind of collective: all_reduce, all_gather, reduce_scatter, all_to_all, ..."""
+    algorithm: str
+    """Name of the algorithm, for example ring or halving_doubling."""
+    group: str | None = None
+    """Only for this process group."""
+    min_ranks: Annotated[int, Field(ge=1)] | None = None
+    """Only for groups of at least so many ranks."""
+    max_ranks: Annotated[int, Field(ge=1)] | None = None
+    """Only for groups of at most so many ranks."""
+    min_size_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Only for at least this size."""
+    max_size_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Only for at most this size."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the algorithm, for example `window`."""
+
+
+class Collectives(LabPart):
+    """Algorithms of the collectives."""
+
+    rules: list[CollectiveRule] = Field(default_factory=list)
+    """In order; what no rule matches has the default of its kind and size."""
+
+
+class Agents(LabPart):
+    """The processes that carry NICs and switches during a run."""
+
+    count: Annotated[int, Field(ge=1, le=256)] = 1
+    """Agents; nodes are spread over them, a leaf with its hosts together."""
+    placement: dict[str, list[str]] | None = None
+    """Agent name -> nodes that it carries, every node exactly once; replaces `count`."""
+
+
+class Control(LabPart):
+    """How controller and agents talk."""
+
+    broker: Annotated[str, Field(pattern=r"^(embedded|mqtts?://[^/\s]+/?)$")] = "embedded"
+    """`embedded`, or the URL of an MQTT broker: mqtt://HOST:PORT."""
+
+
+class Telemetry(LabPart):
+    """Time series kept while a job runs."""
+
+    sample_interval_ns: Annotated[int, Field(ge=100, le=10**12)] = 10_000
+    """First sampling interval; it doubles when `max_samples` is reached."""
+    max_samples: Annotated[int, Field(ge=16, le=1_000_000)] = 2_048
+    """Samples kept per series."""
+
+
+class Lab(LabPart):
+    """One lab."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=63)]
+    """Lower case letters, digits and dashes; names run directories."""
+    description: str = ""
+    """What the lab is for."""
+    topology: Topology
+    """Nodes and links."""
+    switches: Switches = Switches()
+    """Settings of every switch."""
+    traffic_classes: TrafficClasses = TrafficClasses()
+    """Tags and priorities."""
+    transport: Transport = Transport()
+    """RoCEv2 reliable connections."""
+    congestion_control: CongestionControl = Dcqcn(algorithm="dcqcn")
+    """The sender's algorithm."""
+    notification_point: NotificationPoint = NotificationPoint()
+    """The receiver's part of DCQCN."""
+    collectives: Collectives = Collectives()
+    """Algorithms of the collectives."""
+    agents: Agents = Agents()
+    """Processes of a run."""
+    control: Control = Control()
+    """Broker of a run."""
+    time_dilation: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """A run takes this many seconds per emulated second: rates are divided, timers multiplied."""
+    telemetry: Telemetry = Telemetry()
+    """Time series."""
+    default_profile: str = "moe-training"
+    """Profile that is used when neither a trace nor a profile is given."""

@@ -1,0 +1,69 @@
+"""The switches of a lab file: buffer, ECN profile, PFC and scheduling, the same on every switch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from emulator.lab.base import LabPart
+
+__all__ = ["Ecn", "Pfc", "Switches"]
+
+_Priority = Annotated[int, Field(ge=0, le=7)]
+_Bytes = Annotated[int, Field(ge=0, le=2**40)]
+
+
+class Ecn(LabPart):
+    """RED/ECN on the instantaneous egress queue, decided at dequeue; left out, the preset's."""
+
+    enabled: bool = True
+    """Off: nothing is marked."""
+    preset: Literal["simai", "hpcc", "sonic", "onyx", "paper"] = "simai"
+    """Where the thresholds come from; `hpcc` scales them with the port's rate."""
+    kmin_bytes: _Bytes | None = None
+    """No mark at or below."""
+    kmax_bytes: _Bytes | None = None
+    """Every packet marked above."""
+    pmax_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability of a mark at `kmax_bytes`."""
+    priorities: list[_Priority] | None = None
+    """Priorities that mark; left out, the one of the data packets."""
+
+
+class Pfc(LabPart):
+    """Priority flow control and its headroom."""
+
+    enabled: bool = True
+    """Off: every priority is lossy and drops at the tail."""
+    priorities: list[_Priority] | None = None
+    """Lossless priorities; left out, the one of the data packets."""
+    xoff_bytes: _Bytes | None = None
+    """Pause when one ingress holds more; left out, the dynamic threshold."""
+    xon_offset_bytes: _Bytes = 16_384
+    """Resume when the ingress holds this much less than the pause threshold; at least 2 MTU."""
+    headroom_bytes: _Bytes | None = None
+    """Bytes per port and lossless priority above the pause threshold; left out, by formula:
+    2 delay rate / 8 + 2 frames + 64 (pause frame) + response. Source: IEEE 802.1Q annex N."""
+    response_bytes: _Bytes = 3_840
+    """Bytes that the paused side may still send. Source: IEEE 802.1Qbb, bound in common use."""
+    headroom_allowance_bytes: _Bytes = 0
+    """Added to the formula; covers the lateness of a real-time run on a busy machine."""
+
+
+class Switches(LabPart):
+    """Every switch of the lab."""
+
+    buffer_bytes: Annotated[int, Field(ge=10_000, le=2**40)] = 67_108_864
+    """Packet buffer of one switch, headroom included. The default is 64 MiB, the buffer of a
+    12.8 Tb/s switch (32 ports of 400 Gb/s)."""
+    dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] = 0.125
+    """Share of the free shared buffer that one queue (lossy) or one ingress (lossless) may take.
+    Source: 1/8, a usual setting for lossless classes (HPCC ns-3: shift 3)."""
+    ecn: Ecn = Ecn()
+    """Marking."""
+    pfc: Pfc = Pfc()
+    """Pausing."""
+    strict_priorities: list[_Priority] | None = None
+    """Priorities served before the weighted ones, the higher number first; left out, the one of
+    the congestion notification packets."""
+    weights: dict[_Priority, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
+    """Weights of the other priorities (deficit round robin); left out, 1 each."""

@@ -1,0 +1,1 @@
+"""The labs that come with rankwire, as data."""

@@ -58,18 +58,36 @@ class TrafficClass(LabPart):
     """Priority in every queue."""
 
 
+class DataClass(TrafficClass):
+    """Data packets. Source: DSCP 26 and priority 3, the adapter vendors' RoCE defaults."""
+
+    dscp: _Dscp = 26
+    """Differentiated services codepoint."""
+    priority: _Priority = 3
+    """Priority in every queue."""
+
+
+class CnpClass(TrafficClass):
+    """Congestion notification packets. Source: mlx5 cnp_dscp 48, cnp_802p_prio 6."""
+
+    dscp: _Dscp = 48
+    """Differentiated services codepoint."""
+    priority: _Priority = 6
+    """Priority in every queue."""
+
+
 class TrafficClasses(LabPart):
     """Tags of the three kinds of packets."""
 
-    data: TrafficClass = TrafficClass(dscp=26, priority=3)
-    """Data. Source: DSCP 26 and priority 3, NVIDIA's RoCE defaults."""
+    data: DataClass = DataClass()
+    """Data."""
     data_ecn_capable: bool = True
     """Data packets carry ECT(0): traffic class 106."""
-    acknowledgement: TrafficClass = TrafficClass(dscp=26, priority=3)
+    acknowledgement: DataClass = DataClass()
     """ACK and NAK. A reliable connection has one traffic class for all that it sends, so the
     default is the data's."""
-    cnp: TrafficClass = TrafficClass(dscp=48, priority=6)
-    """Congestion notification. Source: mlx5 cnp_dscp 48, cnp_802p_prio 6."""
+    cnp: CnpClass = CnpClass()
+    """Congestion notification."""
 
 
 class CollectiveRule(LabPart):

@@ -96,7 +96,7 @@ def test_kmin_above_kmax_names_the_option_that_did_it() -> None:
         ("ecn.kmn_bytes=1", "did you mean switches.ecn.kmin_bytes?"),
         ("kmin_bytes=1", "did you mean switches.ecn.kmin_bytes?"),
         ("nonsense", "has no path=value form"),
-        ("agents.count=500", "give at most 256"),
+        ("agents.count=500", "give 256 or less"),
         ("agents.count=200", "the lab has 12 nodes"),
         ("switches.buffer_bytes=100000", "reserves"),
         ("topology.spines=0", "leaves them unconnected"),

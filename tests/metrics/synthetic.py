@@ -271,3 +271,55 @@ def _counters(builder: Builder) -> dict[str, Any]:
             "ecn_marked_packets": np.full(builder.ranks, 40, np.uint64),
         }
     }
+
+
+def snapshot_of(run: Run, share: float = 1.0) -> dict[str, Any]:
+    """The engine's totals when `share` of the operations have ended."""
+    ops, config = run.engine["ops"], run.config
+    now_ps = int(np.quantile(ops["end_ps"], share))
+    count = 2 * len(config["links"])
+    links = run.engine["links"]
+    past = links["time_ps"] <= now_ps
+    index = links["link"][past].astype(int) * 2 + links["direction"][past]
+    return {
+        "now_ps": now_ps,
+        "ops_done": int((ops["end_ps"] <= now_ps).sum()),
+        "ops_total": len(ops["op"]),
+        "bytes_delivered": 1_000_000,
+        "events": 123,
+        "links": {
+            name: np.bincount(index, links[name][past], count).astype(np.uint64)
+            for name in ("tx_bytes", "tx_packets")
+        },
+        "queues": _queue_totals(),
+        "nics": {
+            **run.engine["counters"]["nics"],
+            **{
+                name: np.zeros(len(config["nics"]), np.uint64)
+                for name in (
+                    "out_of_sequence", "packet_seq_err", "duplicate_requests",
+                    "local_ack_timeout_err", "rx_icrc_errors", "payload_mismatches",
+                )
+            },
+        },
+    }  # fmt: skip
+
+
+def _queue_totals() -> dict[str, Any]:
+    """Eight priorities of two ports of four switches; priority 3 has held something."""
+    index = np.arange(64)
+    priority = index % 8
+    depth = np.where(priority == 3, 5000 + index, 0).astype(np.uint64)
+    zeros = np.zeros(64, np.uint64)
+    return {
+        "node": (index // 16).astype(np.uint32),
+        "is_switch": np.ones(64, bool),
+        "port": (8 + index // 8 % 2).astype(np.uint16),
+        "priority": priority.astype(np.uint8),
+        "depth_bytes": depth,
+        "max_depth_bytes": depth * 2,
+        "marked_packets": depth // 1000,
+        "dropped_packets": zeros,
+        "pause_frames_sent": zeros,
+        "pause_frames_received": zeros,
+    }

@@ -68,8 +68,8 @@ fn a_number_is_read_through_any_alternative() {
     };
     assert_eq!(size_of(&[9 << 3, 42]), 42); // int64
     assert_eq!(size_of(&[13 << 3, 42]), 42); // uint64
-    assert_eq!(size_of(&[17 << 3 & 0xff | 0x80, 1, 84]), 42); // sint64, zigzag
-    assert_eq!(size_of(&[21 << 3 & 0xff | 0x81, 1, 42, 0, 0, 0, 0, 0, 0, 0]), 42); // fixed64
+    assert_eq!(size_of(&[0x88, 1, 84]), 42); // sint64, zigzag
+    assert_eq!(size_of(&[0xa9, 1, 42, 0, 0, 0, 0, 0, 0, 0]), 42); // fixed64
     let double = [&[3 << 3 | 1][..], &42f64.to_le_bytes()].concat();
     assert_eq!(size_of(&double), 42);
     assert_eq!(size_of(&[9 << 3, 0x80, 0x80, 0x80, 0x80, 0x10]), 1 << 32);

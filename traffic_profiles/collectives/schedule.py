@@ -61,6 +61,23 @@ class Schedule:
         """Count the operations."""
         return len(self.kind)
 
+    @property
+    def begins(self) -> Ints:
+        """Operations that the issue of the collective itself must release.
+
+        Every RECV is posted then, and so is every SEND or JOIN that waits for nothing else.
+        """
+        free = np.ones(len(self), np.bool_)
+        free[self.edge_op] = False
+        return np.flatnonzero(free | (self.kind == OpKind.RECV))
+
+    @property
+    def ends(self) -> Ints:
+        """Operations that no other waits for: the collective is done when they are."""
+        last = np.ones(len(self), np.bool_)
+        last[self.edge_dependency] = False
+        return np.flatnonzero(last)
+
     def bytes_by_position(self, kind: OpKind) -> Ints:
         """Sum the bytes of every position's SENDs or RECVs: `int64[n]`."""
         chosen = self.kind == kind

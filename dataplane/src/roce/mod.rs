@@ -6,11 +6,13 @@
 //! * [`layout`], [`icrc`](mod@icrc), [`encode`](mod@encode), [`decode`](mod@decode): values to bytes
 //!   and back.
 //! * [`cnp`](mod@cnp): the congestion notification packet.
-//! * [`queue_pair`]: one end of a reliable connection.
+//! * [`queue_pair`]: one end of a reliable connection, of a requester and a responder; [`syndrome`]:
+//!   what they say to each other; [`counters`]: what they count.
 //!
 //! Nothing here knows a socket, a clock, a queue or a rate.
 
 pub mod cnp;
+pub mod counters;
 pub mod decode;
 pub mod encode;
 pub mod icrc;
@@ -20,10 +22,17 @@ pub mod packet;
 pub mod pattern;
 pub mod psn;
 pub mod queue_pair;
+mod requester;
+mod responder;
+pub mod syndrome;
 
 pub use cnp::cnp;
+pub use counters::QpCounters;
 pub use decode::{DecodeError, decode, decode_forwarding};
 pub use encode::encode;
 pub use icrc::icrc;
 pub use packet::{Frame, Packet, Payload};
-pub use queue_pair::{QueuePairAddress, udp_source_port};
+pub use queue_pair::{
+    FailureReason, Message, QpEvent, QueuePair, QueuePairAddress, udp_source_port,
+};
+pub use requester::{Acknowledged, MAX_WRITE_BYTES};

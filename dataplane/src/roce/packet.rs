@@ -202,16 +202,25 @@ const ICRC_BYTES: u32 = 4;
 /// The smallest Ethernet frame with its FCS, which a pause frame fills. Source: IEEE 802.3.
 const MIN_FRAME_BYTES: u32 = 64;
 
+/// Length of the Ethernet frame of a packet with that opcode and payload, with pad, ICRC and FCS,
+/// without preamble and gap.
+#[inline]
+pub fn wire_bytes(opcode: Opcode, payload_bytes: u32) -> u32 {
+    let behind = payload_bytes.next_multiple_of(4) + ICRC_BYTES + FCS_BYTES as u32;
+    FIXED_HEADER_BYTES + opcode.extension_bytes() + behind
+}
+
 impl Packet {
     /// Length of the Ethernet frame with pad, ICRC and FCS, without preamble and gap.
     #[inline]
     pub fn wire_bytes(&self) -> u32 {
-        let headers = FIXED_HEADER_BYTES + self.bth.opcode.extension_bytes();
-        let behind = match &self.payload {
-            Payload::Forwarded { bytes, .. } => bytes.len() as u32,
-            own => own.length_bytes().next_multiple_of(4) + ICRC_BYTES,
-        };
-        headers + behind + FCS_BYTES as u32
+        match &self.payload {
+            Payload::Forwarded { bytes, .. } => {
+                let extension_bytes = self.bth.opcode.extension_bytes();
+                FIXED_HEADER_BYTES + extension_bytes + bytes.len() as u32 + FCS_BYTES as u32
+            }
+            own => wire_bytes(self.bth.opcode, own.length_bytes()),
+        }
     }
 
     /// The packet carries the data of a request or response: what congestion control paces,

@@ -1,7 +1,19 @@
-//! One end of a reliable connection.
+//! One end of a reliable connection: a requester for own messages and a responder for the peer's.
+//!
+//! It knows neither a clock nor a rate: when a packet may leave is decided outside, from
+//! [`QueuePair::next_data_bytes`] and congestion control. Loss, marks and time-outs are events, never
+//! errors. All work per packet is constant, and nothing is allocated once the queues have grown to
+//! what the traffic needs.
 
-use super::packet::Packet;
+use super::counters::QpCounters;
+use super::opcode::{Opcode, Operation};
+use super::packet::{Aeth, Bth, Ecn, Packet, wire_bytes};
 use super::psn::MASK_24;
+use super::requester::{Acknowledged, Requester};
+use super::responder::Responder;
+use super::syndrome::Syndrome;
+use crate::config::{ClassConfig, TransportConfig};
+use std::collections::VecDeque;
 
 /// Where a queue pair and its peer are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +42,244 @@ impl QueuePairAddress {
         };
         packet.bth.destination_qp = self.remote_qp;
         packet
+    }
+}
+
+/// A message to send: an RDMA WRITE with immediate data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Comes back in [`QpEvent::SendCompleted`].
+    pub id: u64,
+    /// Size; more than 2^31 bytes go as several RDMA WRITEs.
+    pub size_bytes: u64,
+    /// Immediate data, which completes the message at the peer.
+    pub immediate: u32,
+}
+
+/// Why a queue pair stopped for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FailureReason {
+    /// The retransmission timer expired more often than allowed without progress.
+    #[error("no acknowledgement after all retries")]
+    RetriesExhausted,
+    /// The peer refused a request as invalid.
+    #[error("the peer refused a request as invalid")]
+    RefusedAsInvalid,
+    /// The peer refused access to its memory.
+    #[error("the peer refused access to its memory")]
+    RefusedAccess,
+    /// The peer could not execute a request.
+    #[error("the peer could not execute a request")]
+    RefusedOperation,
+    /// The peer's request broke the protocol and was refused.
+    #[error("the peer sent an invalid request")]
+    InvalidRequest,
+}
+
+/// What happened on a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QpEvent {
+    /// The peer has acknowledged a whole message; messages complete in the order of posting.
+    SendCompleted {
+        /// The message's `id`.
+        id: u64,
+        /// Packets of it that were sent again.
+        retransmitted_packets: u32,
+    },
+    /// A whole message has arrived; messages arrive in the order of posting.
+    MessageReceived {
+        /// Its immediate data.
+        immediate: u32,
+        /// Its size.
+        size_bytes: u64,
+        /// Data packets of it that arrived with congestion experienced.
+        marked_packets: u32,
+    },
+    /// A gap was seen and a NAK is about to be sent.
+    SequenceError,
+    /// The retransmission timer expired; everything unacknowledged is sent again.
+    TimedOut,
+    /// The queue pair has stopped for good.
+    Failed {
+        /// Why.
+        reason: FailureReason,
+    },
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct QueuePair {
+    address: QueuePairAddress,
+    data_dscp: u8,
+    data_ecn: Ecn,
+    ack_dscp: u8,
+    requester: Requester,
+    responder: Responder,
+    events: VecDeque<QpEvent>,
+    counters: QpCounters,
+}
+
+impl QueuePair {
+    /// A connected queue pair; `send_psn` numbers the first packet sent, `receive_psn` the first one
+    /// expected.
+    pub fn new(
+        transport: &TransportConfig,
+        classes: &ClassConfig,
+        address: QueuePairAddress,
+        send_psn: u32,
+        receive_psn: u32,
+    ) -> Self {
+        Self {
+            address,
+            data_dscp: classes.data_dscp,
+            data_ecn: if classes.data_ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            ack_dscp: classes.ack_dscp,
+            requester: Requester::new(transport, send_psn),
+            responder: Responder::new(transport, receive_psn),
+            events: VecDeque::new(),
+            counters: QpCounters::default(),
+        }
+    }
+
+    /// Where the queue pair and its peer are.
+    pub fn address(&self) -> &QueuePairAddress {
+        &self.address
+    }
+
+    /// Totals so far.
+    pub fn counters(&self) -> &QpCounters {
+        &self.counters
+    }
+
+    /// A message has been posted and is not wholly acknowledged.
+    pub fn has_unacknowledged(&self) -> bool {
+        self.requester.has_unacknowledged()
+    }
+
+    /// Payload bytes sent and not acknowledged; packets that are to be sent again do not count.
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.requester.in_flight_bytes()
+    }
+
+    /// Bytes that have arrived of the message that is not yet complete.
+    pub fn receiving_bytes(&self) -> u64 {
+        self.responder.receiving_bytes()
+    }
+
+    /// Adds a message behind all others.
+    pub fn post_write(&mut self, message: Message) {
+        self.requester.post(message);
+    }
+
+    /// Takes a packet that arrived for this queue pair at `now_ps`.
+    pub fn handle_packet(&mut self, now_ps: u64, packet: &Packet) {
+        let Some(row) = packet.bth.opcode.row() else { return };
+        if row.has_payload {
+            self.counters.data_packets_received += 1;
+            self.counters.ecn_marked_packets += u64::from(packet.ecn == Ecn::Ce);
+        }
+        match row.operation {
+            Operation::Acknowledge => self.handle_acknowledge(now_ps, packet),
+            Operation::CongestionNotification => self.counters.cnps_received += 1,
+            Operation::Send | Operation::Write | Operation::ReadRequest => {
+                let (counters, events) = (&mut self.counters, &mut self.events);
+                self.responder.handle_request(now_ps, packet, row, counters, events);
+            }
+            // No READ is ever requested here.
+            Operation::ReadResponse => {}
+        }
+    }
+
+    fn handle_acknowledge(&mut self, now_ps: u64, packet: &Packet) {
+        let (requester, events) = (&mut self.requester, &mut self.events);
+        let psn = packet.bth.psn;
+        match Syndrome::from_code(packet.aeth.syndrome) {
+            Syndrome::Acknowledge => {
+                self.counters.acks_received += 1;
+                requester.handle_acknowledge(now_ps, psn, events);
+            }
+            Syndrome::SequenceError => {
+                requester.handle_sequence_error(now_ps, psn, &mut self.counters, events);
+            }
+            Syndrome::InvalidRequest => {
+                requester.handle_refusal(psn, FailureReason::RefusedAsInvalid, events);
+            }
+            Syndrome::RemoteAccessError => {
+                requester.handle_refusal(psn, FailureReason::RefusedAccess, events);
+            }
+            Syndrome::RemoteOperationalError => {
+                requester.handle_refusal(psn, FailureReason::RefusedOperation, events);
+            }
+            // The retransmission timer covers what is not spoken.
+            Syndrome::ReceiverNotReady { .. } | Syndrome::Reserved(_) => {}
+        }
+    }
+
+    /// When [`QueuePair::handle_timeout`] wants to be called; changes with every other call.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        match (self.requester.poll_timeout(), self.responder.poll_timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Fires the timers that are due at `now_ps`; harmless when none is.
+    pub fn handle_timeout(&mut self, now_ps: u64) {
+        self.responder.handle_timeout(now_ps);
+        self.requester.handle_timeout(now_ps, &mut self.counters, &mut self.events);
+    }
+
+    /// Takes the acknowledgement that is to be sent now.
+    pub fn poll_control(&mut self, _now_ps: u64) -> Option<Packet> {
+        let reply = self.responder.poll(&mut self.counters)?;
+        let mut packet = self.address.packet();
+        packet.dscp = self.ack_dscp;
+        packet.bth.opcode = Opcode::ACKNOWLEDGE;
+        packet.bth.psn = reply.psn;
+        packet.aeth = Aeth { syndrome: reply.syndrome.code(), msn: reply.msn };
+        Some(packet)
+    }
+
+    /// Frame length of the next data packet ([`Packet::wire_bytes`]); `None` if there is nothing to
+    /// send or the window is closed.
+    #[inline]
+    pub fn next_data_bytes(&self) -> Option<u32> {
+        self.requester.next_packet().map(|(opcode, length_bytes)| wire_bytes(opcode, length_bytes))
+    }
+
+    /// Takes the next data packet, sent at `now_ps`.
+    #[inline]
+    pub fn poll_data(&mut self, now_ps: u64) -> Option<Packet> {
+        let part = self.requester.poll(now_ps, &mut self.counters)?;
+        let bth = Bth {
+            opcode: part.opcode,
+            destination_qp: self.address.remote_qp,
+            ack_request: part.ack_request,
+            psn: part.psn,
+            ..Bth::default()
+        };
+        Some(Packet {
+            dscp: self.data_dscp,
+            ecn: self.data_ecn,
+            bth,
+            reth: part.reth,
+            immediate: part.immediate,
+            payload: part.payload,
+            ..self.address.packet()
+        })
+    }
+
+    /// Takes the oldest event.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<QpEvent> {
+        self.events.pop_front()
+    }
+
+    /// Takes what was acknowledged since the last call, for congestion control.
+    #[inline]
+    pub fn take_acknowledged(&mut self) -> Acknowledged {
+        self.requester.take_acknowledged()
     }
 }
 

@@ -1,4 +1,6 @@
 //! The RoCEv2 modules through their public interface.
 
+mod connection;
+mod pair;
 mod properties;
 mod vectors;

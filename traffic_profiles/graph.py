@@ -129,6 +129,8 @@ def cycle_problem(table: TraceTable, cycle: list[int]) -> Problem:
     chain = " waits for ".join(nodes)
     more = f" (and {len(cycle) - len(shown)} more)" if len(cycle) > len(shown) else ""
     what = f"the dependencies form a cycle of {len(cycle)}: node {chain}{more} waits for the first"
+    if len(cycle) == 1:
+        what = f"node {chain} depends on itself"
     return Problem(
         str(table.path),
         what,

@@ -90,7 +90,7 @@ def _ranks_of(
 
 def _whole_number(name: str) -> str:
     """`3` for `3.0`: some writers pass a group's number through a floating-point column."""
-    return name.split(".")[0] if _WHOLE_NUMBER.fullmatch(name) else name
+    return name.partition(".")[0] if _WHOLE_NUMBER.fullmatch(name) else name
 
 
 def read_group_file(path: Path) -> dict[str, Ranks]:
@@ -158,7 +158,7 @@ def _undeclared(groups: Mapping[str, Sequence[int]], source: Path) -> Problem:
     plural = len(groups) > 1
     what = f"process group{'s' * plural} {_shown(users)} {'are' if plural else 'is'} not declared"
     remedy = "declare it with --group-file FILE, or say --world-group if it is the whole world"
-    beside = _group_files_beside(source)
+    beside = _group_files_beside(source, set(groups))
     if beside:
         remedy += f" (--group-file {source / beside[0]} looks right)"
     return Problem(str(source), what, remedy)
@@ -169,16 +169,17 @@ def _shown(items: Sequence[object]) -> str:
     return ", ".join(map(str, items[:_SHOWN_AT_MOST])) + more
 
 
-def _group_files_beside(source: Path) -> list[str]:
-    """Names of files in the trace's directory that map names to ranks."""
+def _group_files_beside(source: Path, names: set[str]) -> list[str]:
+    """Names of files in the trace's directory that declare one of the groups."""
     directory = source if source.is_dir() else source.parent
     found = []
     for path in sorted(directory.glob("*.json")):
         try:
-            read_group_file(path)
+            declared = read_group_file(path)
         except (InputError, UnicodeDecodeError):
             continue
-        found.append(path.name)
+        if names & set(declared):
+            found.append(path.name)
     return found
 
 

@@ -1,0 +1,178 @@
+"""Bulk data over HTTP: jobs go down, records come up, both with a digest.
+
+The only module that imports aiohttp. The controller serves; agents fetch and put. Every request
+carries the run's token. A blob whose length or digest is not as announced is refused.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+
+from dataplane.errors import InputError, Problem, RunError
+from emulator.control.columns import MAX_RECORDS_BYTES
+from emulator.control.messages import BlobReference
+from emulator.control.topics import NAME_PATTERN
+
+__all__ = ["BlobError", "BlobServer", "fetch", "put", "serve_blobs"]
+
+_DIGEST_HEADER: Final = "X-Content-SHA256"
+_CHUNK_BYTES: Final = 1 << 20
+_CONNECT_TIMEOUT_S: Final = 2.0
+_SILENCE_TIMEOUT_S: Final = 10.0
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BlobError(RunError):
+    """A blob could not be moved, or is not what was announced."""
+
+
+class BlobServer:
+    """What the controller serves and takes in; made by `serve_blobs`."""
+
+    def __init__(self, on_records: Callable[[str, bytes], None]) -> None:
+        self.base_url = ""
+        """URL of the server, without a slash at the end."""
+        self.token = secrets.token_urlsafe(24)
+        """Secret that every request must carry."""
+        self.refused_requests = 0
+        """Requests without the token, for unknown blobs, or with a wrong digest."""
+        self._blobs: dict[str, bytes] = {}
+        self._on_records = on_records
+
+    def offer(self, data: bytes) -> BlobReference:
+        """Serve some bytes under their digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        self._blobs[digest] = data
+        return BlobReference(
+            url=f"{self.base_url}/blobs/{digest}", sha256=digest, size_bytes=len(data)
+        )
+
+    def records_url(self, agent: str) -> str:
+        """Return where an agent puts its records."""
+        return f"{self.base_url}/records/{agent}"
+
+    def application(self) -> web.Application:
+        """Return the routes, for a runner."""
+        application = web.Application(client_max_size=MAX_RECORDS_BYTES)
+        application.router.add_get(r"/blobs/{digest:[0-9a-f]{64}}", self._serve_blob)
+        application.router.add_put(rf"/records/{{agent:{NAME_PATTERN}}}", self._take_records)
+        return application
+
+    async def _serve_blob(self, request: web.Request) -> web.Response:
+        blob = self._blobs.get(request.match_info["digest"])
+        if not self._is_authorised(request) or blob is None:
+            return self._refuse(web.HTTPNotFound.status_code)
+        return web.Response(body=blob, content_type="application/octet-stream")
+
+    async def _take_records(self, request: web.Request) -> web.Response:
+        if not self._is_authorised(request):
+            return self._refuse(web.HTTPForbidden.status_code)
+        data = await request.read()
+        if hashlib.sha256(data).hexdigest() != request.headers.get(_DIGEST_HEADER):
+            return self._refuse(web.HTTPUnprocessableEntity.status_code)
+        self._on_records(request.match_info["agent"], data)
+        return web.Response(status=web.HTTPNoContent.status_code)
+
+    def _is_authorised(self, request: web.Request) -> bool:
+        given = request.headers.get("Authorization", "")
+        return hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode())
+
+    def _refuse(self, status: int) -> web.Response:
+        self.refused_requests += 1
+        return web.Response(status=status)
+
+
+@contextlib.asynccontextmanager
+async def serve_blobs(
+    on_records: Callable[[str, bytes], None], *, address: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[BlobServer]:
+    """Serve blobs on an address; raises `InputError` when the port is taken."""
+    server = BlobServer(on_records)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, address, port).start()
+        except OSError as error:
+            raise InputError(
+                Problem(
+                    f"{address}:{port}",
+                    f"jobs cannot be served there: {error.strerror}",
+                    "choose an address of this host and a free port, or port 0",
+                )
+            ) from error
+        host, bound_port = runner.addresses[0][:2]
+        server.base_url = f"http://{host}:{bound_port}"
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+async def fetch(reference: BlobReference, *, token: str, allowed: Sequence[Network]) -> bytes:
+    """Return a blob, checked against its reference; raises `BlobError`.
+
+    Only literal addresses inside `allowed` are asked.
+    """
+    _check_host(reference.url, allowed)
+    data = bytearray()
+    with _translated("fetched"):
+        async with _session(token) as session, session.get(reference.url) as response:
+            response.raise_for_status()
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                data += chunk
+                if len(data) > min(reference.size_bytes, MAX_RECORDS_BYTES):
+                    raise BlobError(f"the blob is longer than {reference.size_bytes} bytes")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != reference.sha256:
+        raise BlobError(f"the blob has the digest {digest}, announced was {reference.sha256}")
+    return bytes(data)
+
+
+async def put(url: str, data: bytes, *, token: str, allowed: Sequence[Network]) -> str:
+    """Put records and return their digest; raises `BlobError`."""
+    _check_host(url, allowed)
+    digest = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
+    headers = {_DIGEST_HEADER: digest}
+    with _translated("put"):
+        async with (
+            _session(token) as session,
+            session.put(url, data=data, headers=headers) as response,
+        ):
+            response.raise_for_status()
+    return digest
+
+
+def _session(token: str) -> aiohttp.ClientSession:
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=_SILENCE_TIMEOUT_S
+    )
+    headers = {"Authorization": f"Bearer {token}"}
+    return aiohttp.ClientSession(timeout=timeout, headers=headers, trust_env=False)
+
+
+def _check_host(url: str, allowed: Sequence[Network]) -> None:
+    try:
+        host = ipaddress.ip_address(urlsplit(url).hostname or "")
+    except ValueError:
+        raise BlobError(f"{url}: the host is not a literal IP address") from None
+    if not any(host in network for network in allowed):
+        prefixes = ", ".join(str(network) for network in allowed)
+        raise BlobError(f"{url}: the host is outside of the agent's allowed prefixes {prefixes}")
+
+
+@contextlib.contextmanager
+def _translated(verb: str) -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise BlobError(f"the blob could not be {verb}: {error or type(error).__name__}") from error

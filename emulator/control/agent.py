@@ -1,0 +1,297 @@
+"""The agent process: listens to the broker, answers heartbeats, reports, and lets `AgentRun` act.
+
+It serves one run at a time. A desired state is followed only after a heartbeat of its controller
+was heard on this connection: what a dead controller left on the broker moves nothing.
+"""
+
+import asyncio
+import secrets
+import signal
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from dataplane.errors import InputError
+from emulator.control import columns, topics
+from emulator.control.agent_config import AgentConfig
+from emulator.control.agent_run import AgentRun
+from emulator.control.dead_man import DeadMan
+from emulator.control.engine import Engine, EngineFactory, wall_engine
+from emulator.control.messages import (
+    ActualState,
+    AgentHeartbeat,
+    ControllerHeartbeat,
+    DesiredState,
+    MalformedMessage,
+    Phase,
+    Presence,
+    State,
+    decode,
+    encode,
+)
+from emulator.control.tasks import until_first
+from emulator.control.transport import (
+    BrokerAddress,
+    BrokerLost,
+    Received,
+    Transport,
+    Will,
+    connect,
+)
+
+__all__ = ["Agent", "serve"]
+
+_POLL_INTERVAL_S: Final = 0.05
+_PROGRESS_INTERVAL_S: Final = 0.5
+_COMPLETED_CHUNK: Final = 20_000
+"""Completed operations in one message: 24 bytes each, so well below the message limit."""
+_MAX_PENDING_RUNS: Final = 64
+_FIRST_RETRY_S: Final = 0.1
+_LAST_RETRY_S: Final = 5.0
+
+
+class Agent:
+    """One agent: what it serves now, across reconnections."""
+
+    def __init__(self, config: AgentConfig, engine_factory: EngineFactory = wall_engine) -> None:
+        self._config = config
+        self._engine_factory = engine_factory
+        self._incarnation = secrets.token_hex(32)
+        self._run_id: str | None = None
+        self._run: AgentRun | None = None
+        self._desired: DesiredState | None = None
+        self._dead_man: DeadMan | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._pending: dict[str, DesiredState] = {}
+        self._heard: set[str] = set()
+        self._changed = asyncio.Event()
+        self._dropped_messages = 0
+        self._loop = asyncio.get_running_loop()
+        self.finished = asyncio.Event()
+        """Set when the process shall end."""
+
+    # Connection
+
+    def will(self) -> Will:
+        """Return the last will."""
+        return Will(topics.presence(self._config.name), self._presence("lost"), retain=True)
+
+    async def attend(self, transport: Transport) -> None:
+        """Serve over one connection until it breaks or the agent is finished."""
+        self._heard.clear()
+        name, run = self._config.name, self._config.run or "+"
+        await transport.publish(topics.presence(name), self._presence("online"), retain=True)
+        await transport.subscribe(topics.desired(run, name), topics.controller_heartbeat(run))
+        await until_first(
+            _wait(self.finished),
+            self._receive(transport),
+            self._act(transport),
+            self._report(transport),
+        )
+        await transport.publish(topics.presence(name), self._presence("lost"))
+        await transport.publish(topics.presence(name), b"", retain=True)
+
+    async def abandon(self, reason: str) -> None:
+        """Stop the traffic of the current run, try to put its records, and forget it."""
+        if self._run is not None and self._desired is not None:
+            self._run.stop_traffic()
+            await self._run.stop(self._desired, reason)
+        self._forget()
+
+    def _presence(self, presence: str) -> bytes:
+        return encode(
+            Presence.model_validate({"incarnation": self._incarnation, "presence": presence})
+        )
+
+    # Messages in
+
+    async def _receive(self, transport: Transport) -> None:
+        async for message in transport.messages():
+            try:
+                await self._handle(transport, message)
+            except MalformedMessage:
+                self._dropped_messages += 1
+
+    async def _handle(self, transport: Transport, message: Received) -> None:
+        topic = topics.parse(message.topic)
+        if topic is None:
+            raise MalformedMessage(f"unknown topic {message.topic!r}")
+        if topic.kind == "controller":
+            await self._handle_heartbeat(
+                transport, topic.run, decode(ControllerHeartbeat, message.payload)
+            )
+        elif topic.kind == "desired" and message.payload:
+            self._handle_desired(topic.run, decode(DesiredState, message.payload))
+
+    async def _handle_heartbeat(
+        self, transport: Transport, run: str, heartbeat: ControllerHeartbeat
+    ) -> None:
+        received_ns = time.time_ns()
+        if heartbeat.gone:
+            self._heard.discard(run)
+            if run == self._run_id:
+                self._silence()
+            return
+        if run not in self._heard:
+            self._heard.add(run)
+            self._changed.set()
+        if run != self._run_id:
+            return
+        if self._dead_man is not None:
+            self._dead_man.heard()
+        answer = AgentHeartbeat(
+            incarnation=self._incarnation,
+            sequence=heartbeat.sequence,
+            controller_sent_realtime_ns=heartbeat.sent_realtime_ns,
+            received_realtime_ns=received_ns,
+            sent_realtime_ns=time.time_ns(),
+            dropped_messages=self._dropped_messages + transport.dropped_messages,
+        )
+        await transport.publish(
+            topics.agent_heartbeat(run, self._config.name), encode(answer), qos=0
+        )
+
+    def _handle_desired(self, run: str, desired: DesiredState) -> None:
+        if len(self._pending) >= _MAX_PENDING_RUNS and run not in self._pending:
+            raise MalformedMessage("more runs than an agent keeps in mind")
+        last = self._pending.get(run)
+        if last is None or desired.revision > last.revision:
+            self._pending[run] = desired
+            self._changed.set()
+
+    # Actions
+
+    async def _act(self, transport: Transport) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            for run in [run for run in self._pending if run in self._heard]:
+                await self._follow(transport, run)
+
+    async def _follow(self, transport: Transport, run: str) -> None:
+        if self._run_id is None and self._pending[run].phase is not Phase.RELEASE:
+            self._take_up(run)
+        if run != self._run_id or self._run is None:
+            await self._decline(transport, run)
+            return
+        self._desired = self._pending[run]
+        while await self._run.approach(self._desired):
+            await self._publish_actual(transport, run, self._run.actual())
+            if self._run.state is State.FAILED:
+                break
+            self._desired = self._pending[run]
+        if self._desired.phase is Phase.RELEASE:
+            self._forget()
+
+    def _take_up(self, run: str) -> None:
+        self._run_id = run
+        self._run = AgentRun(self._config, self._incarnation, self._engine_factory)
+        current = self._run
+
+        def on_silence() -> None:
+            current.stop_traffic()
+            self._loop.call_soon_threadsafe(self._silence)
+
+        self._dead_man = DeadMan(on_silence)
+
+    async def _decline(self, transport: Transport, run: str) -> None:
+        desired = self._pending.pop(run)
+        if desired.phase is Phase.RELEASE:
+            return
+        refusal = ActualState(
+            incarnation=self._incarnation,
+            revision=desired.revision,
+            state=State.FAILED,
+            reason=f"the agent serves the run {self._run_id}",
+        )
+        await self._publish_actual(transport, run, refusal)
+
+    def _silence(self) -> None:
+        """The controller is gone: end the run; a spawned agent ends with it."""
+        if self._run is None or self._ending is not None:
+            return
+        self._run.stop_traffic()
+        self._ending = self._loop.create_task(self.abandon("the controller is gone"))
+
+    def _forget(self) -> None:
+        if self._dead_man is not None:
+            self._dead_man.release()
+        if self._run_id is not None:
+            self._pending.pop(self._run_id, None)
+            self._heard.discard(self._run_id)
+        self._run_id = self._run = self._desired = self._dead_man = self._ending = None
+        if self._config.exit_with_controller:
+            self.finished.set()
+
+    async def _publish_actual(self, transport: Transport, run: str, actual: ActualState) -> None:
+        topic = topics.actual(run, self._config.name)
+        await transport.publish(topic, encode(actual), retain=True)
+
+    # Reports
+
+    async def _report(self, transport: Transport) -> None:
+        published_s = 0.0
+        was_complete = False
+        while True:
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            run, engine = self._run_id, self._run.running_engine if self._run else None
+            if run is None or engine is None:
+                was_complete = False
+                continue
+            snapshot = engine.snapshot()
+            is_complete = snapshot["ops_done"] == snapshot["ops_total"]
+            is_due = time.monotonic() - published_s >= _PROGRESS_INTERVAL_S
+            if is_due or (is_complete and not was_complete):
+                published_s = time.monotonic()
+                was_complete = is_complete
+                await self._publish_progress(transport, run, engine, snapshot)
+
+    async def _publish_progress(
+        self, transport: Transport, run: str, engine: Engine, snapshot: dict[str, Any]
+    ) -> None:
+        topic = topics.progress(run, self._config.name)
+        completed = engine.completed()
+        count = len(completed["op"])
+        for first in range(0, max(count, 1), _COMPLETED_CHUNK):
+            chunk = {
+                name: np.asarray(column)[first : first + _COMPLETED_CHUNK]
+                for name, column in completed.items()
+            }
+            tree = {"incarnation": self._incarnation, "snapshot": snapshot, "completed": chunk}
+            await transport.publish(topic, columns.encode(tree), qos=0)
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def serve(config: AgentConfig, engine_factory: EngineFactory = wall_engine) -> int:
+    """Serve runs until told to end; returns the exit status.
+
+    Raises `InputError` when the broker cannot be reached at first; later losses are retried with
+    growing pauses.
+    """
+    address = BrokerAddress.parse(config.broker.get_secret_value(), source="agent file: broker")
+    agent = Agent(config, engine_factory)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, agent.finished.set)
+    retry_s: float | None = None
+    while not agent.finished.is_set():
+        try:
+            async with connect(
+                address, identifier=f"rankwire-agent-{config.name}", will=agent.will()
+            ) as transport:
+                retry_s = _FIRST_RETRY_S
+                await agent.attend(transport)
+        except BrokerLost:
+            if config.exit_with_controller:
+                break
+        except InputError:
+            if retry_s is None:
+                raise
+            retry_s = min(2 * retry_s, _LAST_RETRY_S)
+        if retry_s is not None and not agent.finished.is_set():
+            await asyncio.sleep(retry_s)
+    await agent.abandon("the agent was told to end")
+    return 0

@@ -1,0 +1,86 @@
+"""The local file of an agent: what it may do. Nothing from the network can widen it."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from dataplane.errors import InputError, Problem
+from emulator.control.topics import NAME_PATTERN
+
+__all__ = ["AgentConfig", "read_agent_config"]
+
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+Name = Annotated[str, Field(pattern=rf"^{NAME_PATTERN}$")]
+
+_LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
+
+
+class AgentConfig(BaseModel):
+    """Keys of the agent's file; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name
+    """Name under which the controller knows the agent; unique on the broker."""
+    broker: SecretStr
+    """`mqtt[s]://[user:password@]host:port`."""
+    allowed_prefixes: tuple[IPNetwork, ...] = (_LOOPBACK,)
+    """The agent sends only to addresses inside these; default: loopback only."""
+    rate_cap_bps: Annotated[int, Field(gt=0)] | None = None
+    """The sum of the rates of the agent's wires, in bits per second of wall time, must not be
+    larger. Required as soon as a prefix reaches beyond loopback."""
+    bind_address: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address("127.0.0.1")
+    """Address on which the wires receive."""
+    run: Name | None = None
+    """Serve only this run; default: any run that asks for this agent."""
+    exit_with_controller: bool = False
+    """End when the run is over or its controller is gone, instead of waiting for the next."""
+
+    @model_validator(mode="after")
+    def _check_reach(self) -> "AgentConfig":
+        beyond = [prefix for prefix in self.allowed_prefixes if not prefix.is_loopback]
+        if beyond and self.rate_cap_bps is None:
+            raise ValueError(f"rate_cap_bps is required, because {beyond[0]} is not loopback")
+        if not self.allows(str(self.bind_address)):
+            raise ValueError(f"bind_address {self.bind_address} is outside of allowed_prefixes")
+        return self
+
+    def allows(self, address: str) -> bool:
+        """Return whether traffic may go to an address; a name or garbage never may."""
+        try:
+            host = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(host in prefix for prefix in self.allowed_prefixes)
+
+
+def read_agent_config(path: Path) -> AgentConfig:
+    """Read an agent's file; raises `InputError` with every problem in it."""
+    try:
+        document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise InputError(Problem(str(path), what, "name a readable file")) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        # The text of the error may quote the line that holds the password.
+        what = f"is not YAML ({type(error).__name__})"
+        raise InputError(Problem(str(path), what, "see docs/control.md")) from None
+    try:
+        return AgentConfig.model_validate(document)
+    except ValidationError as error:
+        raise InputError(*_problems(path, error)) from None
+
+
+def _problems(path: Path, error: ValidationError) -> list[Problem]:
+    return [
+        Problem(
+            str(path),
+            detail["msg"],
+            "see docs/control.md for the keys of an agent's file",
+            place=".".join(str(part) for part in detail["loc"]),
+        )
+        for detail in error.errors(include_input=False, include_url=False)
+    ]

@@ -1,0 +1,231 @@
+"""The agent's half of one run: applies actions to the engine and holds the actual state.
+
+It knows the engine, the job and the agent's own file; topics and connections are `agent`'s.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from dataplane.errors import RankwireError, RunError
+from emulator.control import blobs, columns, safety
+from emulator.control.agent_config import AgentConfig
+from emulator.control.assignment import Topology, wire_ends
+from emulator.control.clock import monotonic_instant_ns
+from emulator.control.desired import Action, Actual, Refusal, diff
+from emulator.control.engine import Engine, EngineFactory
+from emulator.control.job_document import JobDocument
+from emulator.control.messages import (
+    ActualState,
+    BlockedOperation,
+    DesiredState,
+    MalformedMessage,
+    State,
+)
+
+__all__ = ["AgentRun"]
+
+_STOP_TIMEOUT_S: Final = 5.0
+_BLOCKED_LIMIT: Final = 64
+
+
+class AgentRun:
+    """One run as an agent sees it."""
+
+    def __init__(
+        self, config: AgentConfig, incarnation: str, engine_factory: EngineFactory
+    ) -> None:
+        self._config = config
+        self._incarnation = incarnation
+        self._engine_factory = engine_factory
+        self._engine: Engine | None = None
+        self._has_run = False
+        self._state = State.IDLE
+        self._revision = 0
+        self._reason = ""
+        self._job_sha256: str | None = None
+        self._ends: set[str] = set()
+        self._ports: Mapping[str, int] = {}
+        self._blocked: list[BlockedOperation] = []
+        self._records_sha256: str | None = None
+        self._step = asyncio.Lock()
+
+    @property
+    def state(self) -> State:
+        """How far the agent is."""
+        return self._state
+
+    @property
+    def running_engine(self) -> Engine | None:
+        """The engine while traffic may flow, else None."""
+        return self._engine if self._state is State.RUNNING else None
+
+    def actual(self) -> ActualState:
+        """Return the actual state as a message."""
+        return ActualState(
+            incarnation=self._incarnation,
+            revision=self._revision,
+            state=self._state,
+            reason=self._reason[:4096],
+            address=str(self._config.bind_address),
+            ports=dict(self._ports),
+            records_sha256=self._records_sha256,
+            blocked=self._blocked,
+        )
+
+    def stop_traffic(self) -> None:
+        """Stop sending at once; callable from any thread. The records are kept."""
+        if self._engine is not None:
+            self._engine.stop()
+
+    def fail(self, reason: str) -> None:
+        """Stop sending and note why."""
+        self.stop_traffic()
+        self._state = State.FAILED
+        self._reason = reason
+
+    async def approach(self, desired: DesiredState) -> bool:
+        """Take the next step towards the desired state; returns whether there was one.
+
+        After a step the actual state has changed, or is `failed`.
+        """
+        async with self._step:
+            return await self._approach(desired)
+
+    async def stop(self, desired: DesiredState, reason: str) -> None:
+        """Stop for a reason of the agent's own."""
+        async with self._step:
+            if self._state is not State.STOPPED:
+                self._reason = self._reason or reason
+                await self._apply(Action.STOP, desired)
+
+    async def _approach(self, desired: DesiredState) -> bool:
+        self._revision = desired.revision
+        actions = diff(desired, Actual(self._state, self._job_sha256))
+        if isinstance(actions, Refusal):
+            if self._state is State.FAILED:
+                return False
+            self.fail(actions.reason)
+            return True
+        if not actions:
+            return False
+        await self._apply(actions[0], desired)
+        return True
+
+    async def _apply(self, action: Action, desired: DesiredState) -> None:
+        appliers: dict[Action, Callable[[DesiredState], Awaitable[None]]] = {
+            Action.JOIN: self._join,
+            Action.PREPARE: self._prepare,
+            Action.CONNECT: self._connect,
+            Action.START: self._start,
+            Action.STOP: self._stop,
+            Action.RELEASE: self._release,
+        }
+        try:
+            await appliers[action](desired)
+        except (RankwireError, MalformedMessage, OSError, RuntimeError, ValueError) as error:
+            self.fail(f"{action}: {error}")
+
+    async def _join(self, desired: DesiredState) -> None:
+        del desired
+        self._state = State.JOINED
+
+    async def _prepare(self, desired: DesiredState) -> None:
+        if desired.job is None:
+            raise MalformedMessage("no job to prepare")
+        data = await blobs.fetch(
+            desired.job, token=desired.token, allowed=self._config.allowed_prefixes
+        )
+        engine, self._ends = await asyncio.to_thread(self._build, data)
+        self._ports = engine.bind()
+        self._engine = engine
+        self._job_sha256 = desired.job.sha256
+        self._state = State.PREPARED
+
+    def _build(self, data: bytes) -> tuple[Engine, set[str]]:
+        job = JobDocument.decode(data)
+        topology = Topology(json.loads(job.config_json))
+        nodes = set(job.nodes)
+        safety.check_nodes(topology, nodes)
+        safety.check_rates(self._config, topology, nodes, job.time_dilation)
+        engine = self._engine_factory(job, str(self._config.bind_address))
+        return engine, set(wire_ends(topology, nodes))
+
+    async def _connect(self, desired: DesiredState) -> None:
+        safety.check_peers(self._config, desired.peers, self._ends)
+        peers = {end: desired.peers[end] for end in self._ends}
+        self._prepared_engine().connect(
+            {end: (peer.address, peer.port) for end, peer in peers.items()}
+        )
+        self._state = State.CONNECTED
+
+    async def _start(self, desired: DesiredState) -> None:
+        if desired.start_realtime_ns is None:
+            raise MalformedMessage("no instant to start at")
+        self._prepared_engine().start(monotonic_instant_ns(desired.start_realtime_ns))
+        self._has_run = True
+        self._state = State.RUNNING
+
+    async def _stop(self, desired: DesiredState) -> None:
+        """Stop the engine, name what had not completed, and put the records.
+
+        Records that cannot be put are a reason, not a failure: the traffic has stopped.
+        """
+        self.stop_traffic()
+        if self._engine is not None and self._has_run:
+            await self._join_engine(self._engine)
+            self._blocked = _blocked(self._engine)
+            await self._put_records(self._engine, desired)
+        self._state = State.STOPPED
+
+    async def _join_engine(self, engine: Engine) -> None:
+        if not await asyncio.to_thread(engine.join, _STOP_TIMEOUT_S):
+            raise RunError(f"the engine did not stop within {_STOP_TIMEOUT_S} s")
+
+    async def _put_records(self, engine: Engine, desired: DesiredState) -> None:
+        if desired.records_url is None:
+            return
+        data = await asyncio.to_thread(_encode_records, engine)
+        try:
+            self._records_sha256 = await blobs.put(
+                desired.records_url,
+                data,
+                token=desired.token,
+                allowed=self._config.allowed_prefixes,
+            )
+        except blobs.BlobError as error:
+            self._reason = f"{self._reason}; {error}" if self._reason else str(error)
+
+    async def _release(self, desired: DesiredState) -> None:
+        del desired
+        self.stop_traffic()
+        if self._engine is not None and self._has_run:
+            await self._join_engine(self._engine)
+        self._engine = None
+        self._state = State.IDLE
+
+    def _prepared_engine(self) -> Engine:
+        if self._engine is None:
+            raise RunError("there is no prepared engine")
+        return self._engine
+
+
+def _encode_records(engine: Engine) -> bytes:
+    return columns.encode({"records": engine.records(), "lateness": engine.lateness()})
+
+
+def _blocked(engine: Engine) -> list[BlockedOperation]:
+    return [_blocked_operation(entry) for entry in engine.blocked(_BLOCKED_LIMIT)]
+
+
+def _blocked_operation(entry: Mapping[str, Any]) -> BlockedOperation:
+    known = ("rank", "op", "kind", "peer")
+    detail = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in known)
+    return BlockedOperation(
+        rank=entry["rank"],
+        op=entry["op"],
+        kind=str(entry["kind"]).lower(),
+        peer=entry["peer"],
+        detail=detail[:512],
+    )

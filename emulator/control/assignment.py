@@ -1,0 +1,86 @@
+"""Which agent carries which nodes, when the lab file only says how many agents there are.
+
+NICs are cut into contiguous blocks, one for each agent; a switch goes to the agent that carries
+most of its neighbours, so that a leaf stays with its hosts, and switches without a preference
+(spines) go to the agent with the fewest links.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["Topology", "assign", "wire_ends"]
+
+Node = tuple[str, int]
+"""Kind ("nic" or "switch") and index."""
+
+
+class Topology:
+    """Names and links of a job configuration (the JSON document of the engine)."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.nics: Sequence[str] = [nic["name"] for nic in config["nics"]]
+        """Names of the NICs."""
+        self.switches: Sequence[str] = [switch["name"] for switch in config["switches"]]
+        """Names of the switches."""
+        self.ranks: Mapping[str, int] = {nic["name"]: nic["rank"] for nic in config["nics"]}
+        """NIC name -> rank."""
+        self.links: Sequence[tuple[str, int, str, str]] = [
+            (link["name"], link["rate_bps"], self._name(link["a"]), self._name(link["b"]))
+            for link in config["links"]
+        ]
+        """Name, rate in bits/s, and node names of both ends."""
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of all nodes."""
+        return [*self.nics, *self.switches]
+
+    def _name(self, end: Mapping[str, Any]) -> str:
+        ((kind, index),) = end["node"].items()
+        names = self.nics if kind == "nic" else self.switches
+        return names[int(index)]
+
+
+def wire_ends(topology: Topology, nodes: set[str]) -> dict[str, int]:
+    """Return the wire ends that some nodes carry, "link/0" or "link/1", and their rates.
+
+    Rates are bits per second of emulated time.
+    """
+    ends = {}
+    for name, rate_bps, a, b in topology.links:
+        if a in nodes:
+            ends[f"{name}/0"] = rate_bps
+        if b in nodes:
+            ends[f"{name}/1"] = rate_bps
+    return ends
+
+
+def assign(topology: Topology, agents: Sequence[str]) -> dict[str, list[str]]:
+    """Return the nodes of each agent; every node exactly once, agents may stay empty."""
+    owner = {
+        nic: agents[index * len(agents) // len(topology.nics)]
+        for index, nic in enumerate(topology.nics)
+    }
+    _spread_switches(topology, agents, owner)
+    nodes: dict[str, list[str]] = {agent: [] for agent in agents}
+    for node in topology.nodes:
+        nodes[owner[node]].append(node)
+    return nodes
+
+
+def _spread_switches(topology: Topology, agents: Sequence[str], owner: dict[str, str]) -> None:
+    neighbours: dict[str, list[str]] = {node: [] for node in topology.nodes}
+    for _, _, a, b in topology.links:
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    load = Counter(dict.fromkeys(agents, 0))
+    for nic in topology.nics:
+        load[owner[nic]] += len(neighbours[nic])
+    nics = set(topology.nics)
+    # Switches with hosts first; those without have no say in where they go.
+    for switch in sorted(topology.switches, key=lambda name: nics.isdisjoint(neighbours[name])):
+        votes = Counter(owner[node] for node in neighbours[switch] if node in nics)
+        agent = votes.most_common(1)[0][0] if votes else min(agents, key=load.__getitem__)
+        owner[switch] = agent
+        load[agent] += len(neighbours[switch])

@@ -1,0 +1,65 @@
+"""What an agent needs of the native engine, and where it comes from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Protocol
+
+import dataplane
+from emulator.control.job_document import JobDocument
+
+__all__ = ["Engine", "EngineFactory", "wall_engine"]
+
+
+class Engine(Protocol):
+    """The endpoints and switches of some nodes under the wall clock."""
+
+    def bind(self) -> Mapping[str, int]:
+        """Open the wires; returns wire end -> UDP port."""
+
+    def connect(self, peers: Mapping[str, tuple[str, int]]) -> None:
+        """Name the opposite end of every own wire end."""
+
+    def start(self, start_monotonic_ns: int) -> None:
+        """Begin at a CLOCK_MONOTONIC instant, emulated time 0."""
+
+    def stop(self) -> None:
+        """Ask the engine to stop; callable from any thread, any number of times."""
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until it has stopped; False if it has not in time."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the engine's loop runs."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return cumulative counters."""
+
+    def completed(self) -> dict[str, Any]:
+        """Return the operations that completed since the last call."""
+
+    def blocked(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Return operations that have begun or are ready and are not complete."""
+
+    def records(self) -> dict[str, Any]:
+        """Return the final columns."""
+
+    def lateness(self) -> dict[str, Any]:
+        """Return how late events were dispatched, wall nanoseconds."""
+
+
+EngineFactory = Callable[[JobDocument, str], Engine]
+"""Makes the engine of a job, with the address on which its wires receive."""
+
+
+def wall_engine(job: JobDocument, bind_address: str) -> Engine:
+    """Return the native engine of the driver `wire`."""
+    native: Any = dataplane
+    programs = [
+        native.Program(**{field.name: getattr(program, field.name) for field in fields(program)})
+        for program in job.programs
+    ]
+    engine: Engine = native.WallEmulation(
+        job.config_json, programs, list(job.nodes), job.time_dilation, bind_address
+    )
+    return engine

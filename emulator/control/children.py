@@ -1,0 +1,137 @@
+"""Agents as child processes of the controller, for labs on one machine."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import yaml
+
+import emulator
+from emulator.control.transport import BrokerAddress
+
+__all__ = ["Children", "spawn_agents"]
+
+_END_TIMEOUT_S: Final = 3.0
+_LOG_TAIL_LINES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+
+class Children:
+    """The agents that this process has spawned; made by `spawn_agents`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._children: list[_Child] = []
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Agent name -> process id."""
+        return {child.name: child.process.pid for child in self._children}
+
+    async def spawn(self, name: str, run: str, broker: BrokerAddress) -> None:
+        """Start one agent. Its file holds the broker's password and is readable by us alone."""
+        config = self._directory / f"{name}.yaml"
+        config.touch(mode=0o600)
+        config.write_text(yaml.safe_dump(_agent_document(name, run, broker)), encoding="utf-8")
+        log = self._directory / f"{name}.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "emulator", "agent", "--config", str(config)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=_environment(),
+                # The terminal's Ctrl-C is for the controller, which then stops the agents.
+                start_new_session=True,
+            )
+        self._children.append(_Child(name, process, log))
+
+    def ended(self) -> dict[str, str]:
+        """Return the agents whose processes have ended: name -> how, with their last words."""
+        return {
+            child.name: _how(child.process.returncode) + _last_words(child.log)
+            for child in self._children
+            if child.process.returncode is not None
+        }
+
+    async def end(self) -> None:
+        """Wait until all have ended; those that do not are terminated, then killed."""
+        waiting: list[Any] = [
+            asyncio.ensure_future(child.process.wait()) for child in self._children
+        ]
+        if not waiting:
+            return
+        _, late = await asyncio.wait(waiting, timeout=_END_TIMEOUT_S)
+        for end in (asyncio.subprocess.Process.terminate, asyncio.subprocess.Process.kill):
+            if not late:
+                return
+            for child in self._children:
+                if child.process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        end(child.process)
+            _, late = await asyncio.wait(late, timeout=_END_TIMEOUT_S)
+
+
+@contextlib.asynccontextmanager
+async def spawn_agents(
+    names: Sequence[str], run: str, broker: BrokerAddress
+) -> AsyncIterator[Children]:
+    """Start agents and see to it that none is left behind."""
+    with tempfile.TemporaryDirectory(prefix="rankwire-") as directory:
+        children = Children(Path(directory))
+        try:
+            for name in names:
+                await children.spawn(name, run, broker)
+            yield children
+        finally:
+            await children.end()
+
+
+def _agent_document(name: str, run: str, broker: BrokerAddress) -> dict[str, Any]:
+    return {
+        "name": name,
+        "broker": _with_secrets(broker),
+        "run": run,
+        "exit_with_controller": True,
+    }
+
+
+def _with_secrets(broker: BrokerAddress) -> str:
+    scheme, rest = str(broker).split("://")
+    if broker.username is None:
+        return f"{scheme}://{rest}"
+    user = quote(broker.username, safe="")
+    password = f":{quote(broker.password, safe='')}" if broker.password else ""
+    return f"{scheme}://{user}{password}@{rest}"
+
+
+def _environment() -> dict[str, str]:
+    root = str(Path(emulator.__file__).resolve().parent.parent)
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
+
+
+def _how(status: int) -> str:
+    cause = f"by signal {-status}" if status < 0 else f"with status {status}"
+    return f"its process ended {cause}"
+
+
+def _last_words(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        if lines:
+            return ": " + " | ".join(lines[-_LOG_TAIL_LINES:])
+    return ""

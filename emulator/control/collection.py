@@ -1,0 +1,113 @@
+"""Collects what the agents of a run give back, and says in words why a run failed."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from emulator.control import columns
+from emulator.control.merge import merge_completed, merge_records, reported_operations
+from emulator.control.messages import BlockedOperation, MalformedMessage
+from emulator.control.outcome import (
+    AgentReport,
+    ControlReport,
+    EngineRecords,
+)
+from emulator.control.roster import AgentStatus, Roster
+from emulator.control.run_plan import RunPlan
+
+__all__ = ["Collection"]
+
+
+class Collection:
+    """Records and facts of one run, as they come in."""
+
+    def __init__(self, plan: RunPlan, roster: Roster) -> None:
+        self._plan = plan
+        self._roster = roster
+        self._parts: dict[str, Mapping[str, Any]] = {}
+        self._arrived = asyncio.Event()
+        self._started_s: float | None = None
+        self._stopped_s: float | None = None
+        self._told: dict[str, int] = {}
+
+    def take(self, agent: str, data: bytes) -> None:
+        """Take in the records that an agent has put; garbage counts as a dropped message."""
+        try:
+            part = columns.decode(data)
+        except MalformedMessage:
+            part = {}
+        if agent not in self._plan.agents or "records" not in part:
+            self._roster.dropped_messages += 1
+            return
+        self._parts[agent] = part
+        self._arrived.set()
+
+    async def wait(self, agents: Sequence[str]) -> None:
+        """Wait until the records of some agents are there."""
+        while not set(agents) <= self._parts.keys():
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def note_start(self) -> None:
+        """The run is about to start."""
+        self._started_s = time.monotonic()
+
+    def note_stop(self) -> None:
+        """The agents are about to be stopped."""
+        self._stopped_s = time.monotonic()
+
+    def newly_completed(self) -> Mapping[str, Any]:
+        """Return the operations reported since the last call."""
+        reports = []
+        for agent in self._roster.agents.values():
+            reports += agent.completed[self._told.get(agent.name, 0) :]
+            self._told[agent.name] = len(agent.completed)
+        return merge_completed(reports)
+
+    def records(self) -> EngineRecords | None:
+        """Return the tables of all agents as one; None if nothing is known."""
+        parts = [self._part(agent) for agent in self._roster.agents.values()]
+        known = [part for part in parts if part]
+        return merge_records(known) if known else None
+
+    def _part(self, agent: AgentStatus) -> Mapping[str, Any]:
+        if agent.name in self._parts:
+            records: Mapping[str, Any] = self._parts[agent.name]["records"]
+            return records
+        if self._started_s is None:
+            return {}
+        programs = self._plan.programs_of(agent.name)
+        return {"ops": reported_operations(programs, agent.completed)} if programs else {}
+
+    def report(self, broker: str, start_realtime_ns: int | None) -> ControlReport:
+        """Return the facts for the records."""
+        ran = self._started_s is not None and self._stopped_s is not None
+        return ControlReport(
+            run_id=self._plan.run_id,
+            broker=broker,
+            start_realtime_ns=start_realtime_ns,
+            wall_s=self._stopped_s - self._started_s if ran else 0.0,  # type: ignore[operator]
+            dropped_messages=self._roster.dropped_messages,
+            agents=tuple(self._agent_report(agent) for agent in self._roster.agents.values()),
+        )
+
+    def _agent_report(self, agent: AgentStatus) -> AgentReport:
+        part = self._parts.get(agent.name, {})
+        return AgentReport(
+            name=agent.name,
+            nodes=agent.nodes,
+            clock=agent.clock,
+            dropped_messages=agent.dropped_messages,
+            lateness=part.get("lateness", {}),
+            has_records="records" in part,
+        )
+
+    def blocked(self) -> list[BlockedOperation]:
+        """Return the operations that stopped agents were waiting for."""
+        return [
+            operation
+            for agent in self._roster.agents.values()
+            if agent.actual
+            for operation in agent.actual.blocked
+        ]

@@ -1,0 +1,389 @@
+"""The controller: brings the agents through the phases of one run and collects what they measured.
+
+It sends desired states and heartbeats and waits; what an agent does with them is the agent's. All
+it knows of agents stands in `Roster`. Whatever happens, the agents are stopped, their records are
+asked for, and nothing is left on the broker or in the process table.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dataplane.errors import RunError
+from emulator.control import topics
+from emulator.control.blobs import BlobServer, serve_blobs
+from emulator.control.broker import embedded_broker
+from emulator.control.children import Children, spawn_agents
+from emulator.control.collection import Collection
+from emulator.control.merge import merge_snapshots
+from emulator.control.messages import (
+    BlobReference,
+    ControllerHeartbeat,
+    DesiredState,
+    Phase,
+    State,
+    WireAddress,
+    encode,
+)
+from emulator.control.outcome import (
+    ControlReport,
+    EngineRecords,
+    Progress,
+    RunFailed,
+    RunInterrupted,
+)
+from emulator.control.roster import AgentStatus, Roster
+from emulator.control.run_plan import RunPlan
+from emulator.control.stall import StallWatch, describe_stall
+from emulator.control.tasks import until_first
+from emulator.control.transport import BrokerAddress, BrokerLost, Transport, Will, connect
+
+__all__ = ["Controller", "OnMetrics", "OnProgress"]
+
+HEARTBEAT_INTERVAL_S: Final = 0.25
+_TICK_S: Final = 0.05
+_REPORT_INTERVAL_S: Final = 0.5
+_CLOCK_EXCHANGES: Final = 8
+_CLOCK_TIMEOUT_S: Final = 1.0
+_START_LEAD_S: Final = 0.25
+_START_LEAD_PER_AGENT_S: Final = 0.01
+_STOP_TIMEOUT_S: Final = 20.0
+_LAST_UPLOADS_TIMEOUT_S: Final = 5.0
+"""Agents that have lost the broker stop within 2 s and then put their records by HTTP."""
+
+OnProgress = Callable[[Progress], None]
+OnMetrics = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+"""Called with the merged snapshot and the operations that completed since the last call."""
+
+
+class Controller:
+    """One run. Use `drive` once."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        *,
+        on_progress: OnProgress | None = None,
+        on_metrics: OnMetrics | None = None,
+    ) -> None:
+        self._plan = plan
+        self._on_progress = on_progress
+        self._on_metrics = on_metrics
+        self._roster = Roster(plan.run_id, plan.agents)
+        self._collection = Collection(plan, self._roster)
+        self._children: Children | None = None
+        self._interrupted = False
+        self._is_stalled = False
+        self._sequence = 0
+        self._revision = 0
+        self._jobs: Mapping[str, BlobReference] = {}
+        self._peers: Mapping[str, Mapping[str, WireAddress]] = {}
+        self._start_realtime_ns: int | None = None
+        self._broker = "embedded"
+        self._failure: RunFailed | None = None
+
+    @property
+    def children(self) -> Children | None:
+        """The spawned agents, while there are some."""
+        return self._children
+
+    def interrupt(self) -> None:
+        """End the run in order; the records so far are kept."""
+        self._interrupted = True
+
+    async def drive(self) -> tuple[EngineRecords, ControlReport]:
+        """Carry out the run.
+
+        Raises `InputError` if it could not begin, and `RunFailed` with the records so far if it
+        ended before all operations were complete.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            address = await self._open_broker(stack)
+            server = await stack.enter_async_context(
+                serve_blobs(self._collection.take, address=self._plan.http_address)
+            )
+            transport = await stack.enter_async_context(self._connect(address))
+            if self._plan.spawns_agents:
+                self._children = await stack.enter_async_context(
+                    spawn_agents(list(self._plan.agents), self._plan.run_id, address)
+                )
+            await self._converse(transport, server)
+        report = self._collection.report(self._broker, self._start_realtime_ns)
+        records = self._collection.records()
+        if self._failure is not None:
+            self._failure.records = records
+            self._failure.report = report
+            raise self._failure
+        if records is None:
+            raise RunFailed("no agent gave records")
+        return records, report
+
+    async def _open_broker(self, stack: contextlib.AsyncExitStack) -> BrokerAddress:
+        if self._plan.broker_url is None:
+            return await stack.enter_async_context(embedded_broker(self._plan.broker_port))
+        address = BrokerAddress.parse(self._plan.broker_url, source="control.broker")
+        self._broker = str(address)
+        return address
+
+    def _connect(
+        self, address: BrokerAddress
+    ) -> "contextlib.AbstractAsyncContextManager[Transport]":
+        run = self._plan.run_id
+        farewell = encode(self._heartbeat(gone=True))
+        return connect(
+            address,
+            identifier=f"rankwire-controller-{run}",
+            will=Will(topics.controller_heartbeat(run), farewell, retain=False),
+        )
+
+    async def _converse(self, transport: Transport, server: BlobServer) -> None:
+        try:
+            await until_first(
+                self._conduct(transport, server), self._receive(transport), self._beat(transport)
+            )
+        except BrokerLost as error:
+            self._failure = self._failure or RunFailed(str(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_UPLOADS_TIMEOUT_S):
+                    await self._collection.wait(list(self._plan.agents))
+
+    async def _receive(self, transport: Transport) -> None:
+        run = self._plan.run_id
+        await transport.subscribe(
+            topics.actual(run, "+"),
+            topics.agent_heartbeat(run, "+"),
+            topics.progress(run, "+"),
+            topics.presence("+"),
+        )
+        async for message in transport.messages():
+            self._roster.handle(message, time.monotonic(), time.time_ns())
+
+    async def _beat(self, transport: Transport) -> None:
+        while True:
+            await self._send_heartbeat(transport)
+            await asyncio.sleep(HEARTBEAT_INTERVAL_S)
+
+    def _heartbeat(self, *, gone: bool = False) -> ControllerHeartbeat:
+        self._sequence += 1
+        return ControllerHeartbeat(
+            sequence=self._sequence, sent_realtime_ns=time.time_ns(), gone=gone
+        )
+
+    async def _send_heartbeat(self, transport: Transport, *, gone: bool = False) -> None:
+        topic = topics.controller_heartbeat(self._plan.run_id)
+        await transport.publish(topic, encode(self._heartbeat(gone=gone)), qos=0)
+
+    # The phases
+
+    async def _conduct(self, transport: Transport, server: BlobServer) -> None:
+        try:
+            await self._begin(transport, server)
+            await self._watch()
+        except RunFailed as failure:
+            self._failure = failure
+        except BrokerLost:
+            raise
+        except RunError as error:
+            self._failure = RunFailed(str(error))
+        await self._end(transport, server)
+
+    async def _begin(self, transport: Transport, server: BlobServer) -> None:
+        patience_s = self._plan.join_timeout_s
+        await self._reach(transport, server, Phase.JOIN, State.JOINED, patience_s)
+        self._jobs = {
+            agent: server.offer(await asyncio.to_thread(self._plan.document(agent).encode))
+            for agent in self._plan.agents
+        }
+        await self._reach(transport, server, Phase.PREPARE, State.PREPARED, patience_s)
+        self._peers = self._opposite_ends()
+        await self._reach(transport, server, Phase.CONNECT, State.CONNECTED, patience_s)
+        await self._compare_clocks(transport)
+        lead_s = _START_LEAD_S + _START_LEAD_PER_AGENT_S * len(self._plan.agents)
+        self._start_realtime_ns = time.time_ns() + round(lead_s * 1e9)
+        self._collection.note_start()
+        await self._reach(transport, server, Phase.START, State.RUNNING, patience_s)
+
+    async def _reach(
+        self,
+        transport: Transport,
+        server: BlobServer,
+        phase: Phase,
+        state: State,
+        patience_s: float,
+    ) -> None:
+        await self._ask(transport, server, phase)
+        await self._tell_progress(Progress(phase.value))
+        deadline_s = time.monotonic() + patience_s
+        while behind := self._roster.behind(state):
+            self._check_faults()
+            if time.monotonic() > deadline_s:
+                names = "; ".join(map(str, behind))
+                raise RunFailed(f"not {state} within {patience_s:g} s: {names}")
+            await asyncio.sleep(_TICK_S / 5)
+
+    async def _ask(self, transport: Transport, server: BlobServer, phase: Phase) -> None:
+        self._revision += 1
+        for name, agent in self._roster.agents.items():
+            desired = DesiredState(
+                revision=self._revision,
+                phase=phase,
+                job=self._jobs.get(name),
+                peers=dict(self._peers.get(name, {})),
+                start_realtime_ns=self._start_of(agent),
+                records_url=server.records_url(name),
+                token=server.token,
+            )
+            topic = topics.desired(self._plan.run_id, name)
+            await transport.publish(topic, encode(desired), retain=True)
+
+    def _start_of(self, agent: AgentStatus) -> int | None:
+        if self._start_realtime_ns is None:
+            return None
+        return self._start_realtime_ns + (agent.clock.correction_ns if agent.clock else 0)
+
+    def _opposite_ends(self) -> dict[str, dict[str, WireAddress]]:
+        """Give every agent the addresses of the ends opposite to its own."""
+        where = {
+            end: WireAddress(address=agent.actual.address, port=port)
+            for agent in self._roster.agents.values()
+            if agent.actual
+            for end, port in agent.actual.ports.items()
+        }
+        return {
+            name: {
+                end: where[_opposite(end)]
+                for end in (agent.actual.ports if agent.actual else ())
+                if _opposite(end) in where
+            }
+            for name, agent in self._roster.agents.items()
+        }
+
+    async def _compare_clocks(self, transport: Transport) -> None:
+        """Exchange a few heartbeats in quick succession; a late agent is not waited for."""
+        deadline_s = time.monotonic() + _CLOCK_TIMEOUT_S
+        agents = self._roster.agents.values()
+        while time.monotonic() < deadline_s:
+            if all(len(agent.clock_samples) >= _CLOCK_EXCHANGES for agent in agents):
+                return
+            await self._send_heartbeat(transport)
+            await asyncio.sleep(_TICK_S / 5)
+
+    def _check_faults(self) -> None:
+        if self._interrupted:
+            raise RunInterrupted("interrupted by the user")
+        for name, how in self._ended_children().items():
+            raise RunFailed(f"{self._roster.agents[name]} was lost: {how}")
+        if fault := self._roster.fault(time.monotonic()):
+            raise RunFailed(fault)
+
+    def _ended_children(self) -> Mapping[str, str]:
+        return self._children.ended() if self._children is not None else {}
+
+    # While traffic flows
+
+    async def _watch(self) -> None:
+        start_s = self._start_instant_s()
+        watch = StallWatch(self._plan.stall_timeout_s, max(start_s, time.monotonic()))
+        reported_s = 0.0
+        while True:
+            self._check_faults()
+            snapshot = self._snapshot()
+            now_s = time.monotonic()
+            is_done = self._is_done(snapshot)
+            if is_done or now_s - reported_s >= _REPORT_INTERVAL_S:
+                reported_s = now_s
+                await self._tell(snapshot, now_s - start_s)
+            if is_done:
+                return
+            self._check_movement(watch, snapshot, now_s)
+            await asyncio.sleep(_TICK_S)
+
+    def _check_movement(self, watch: StallWatch, snapshot: Mapping[str, Any], now_s: float) -> None:
+        watch.observe(
+            now_s,
+            operations_done=snapshot.get("ops_done", 0),
+            bytes_delivered=snapshot.get("bytes_delivered", 0),
+        )
+        if watch.is_stalled(now_s):
+            self._is_stalled = True
+            raise RunFailed("the run stalled")
+
+    def _start_instant_s(self) -> float:
+        ahead_ns = (self._start_realtime_ns or time.time_ns()) - time.time_ns()
+        return time.monotonic() + ahead_ns * 1e-9
+
+    def _snapshot(self) -> dict[str, Any]:
+        known = [agent.snapshot for agent in self._roster.agents.values() if agent.snapshot]
+        return merge_snapshots(known)
+
+    def _is_done(self, snapshot: Mapping[str, Any]) -> bool:
+        everyone = all(agent.snapshot for agent in self._roster.agents.values())
+        return everyone and snapshot["ops_done"] == snapshot["ops_total"]
+
+    async def _tell(self, snapshot: Mapping[str, Any], wall_s: float) -> None:
+        if not snapshot:
+            return
+        await self._tell_progress(
+            Progress(
+                "running",
+                operations_done=snapshot["ops_done"],
+                operations_total=sum(len(program) for program in self._plan.programs),
+                emulated_ps=snapshot["now_ps"],
+                wall_s=max(wall_s, 0.0),
+                lateness_p99_ns=snapshot.get("lateness_p99_ns", 0),
+            )
+        )
+        if self._on_metrics is not None:
+            completed = self._collection.newly_completed()
+            await asyncio.to_thread(self._on_metrics, snapshot, completed)
+
+    async def _tell_progress(self, progress: Progress) -> None:
+        if self._on_progress is not None:
+            await asyncio.to_thread(self._on_progress, progress)
+
+    # The end
+
+    async def _end(self, transport: Transport, server: BlobServer) -> None:
+        """Stop every agent that still answers, collect, release, and clear the broker."""
+        self._collection.note_stop()
+        await self._tell_progress(Progress(Phase.STOP.value))
+        await self._stop(transport, server)
+        if self._is_stalled:
+            self._failure = RunFailed(self._stall_message())
+        await self._ask(transport, server, Phase.RELEASE)
+        await self._send_heartbeat(transport, gone=True)
+        if self._children is not None:
+            await self._children.end()
+        for name in self._plan.agents:
+            for topic in (topics.desired, topics.actual):
+                await transport.publish(topic(self._plan.run_id, name), b"", retain=True)
+
+    def _stall_message(self) -> str:
+        nodes = {rank: nic for nic, rank in self._plan.ranks.items()}
+        return describe_stall(self._plan.stall_timeout_s, self._collection.blocked(), nodes)
+
+    async def _stop(self, transport: Transport, server: BlobServer) -> None:
+        await self._ask(transport, server, Phase.STOP)
+        deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+        while waiting := self._still_stopping():
+            if time.monotonic() > deadline_s:
+                names = "; ".join(map(str, waiting))
+                self._failure = self._failure or RunFailed(f"did not stop: {names}")
+                return
+            await asyncio.sleep(_TICK_S / 5)
+
+    def _still_stopping(self) -> list[AgentStatus]:
+        now_s = time.monotonic()
+        gone = self._ended_children()
+        return [
+            agent
+            for agent in self._roster.behind(State.STOPPED)
+            if agent.name not in gone and agent.actual is not None and agent.is_present(now_s)
+        ]
+
+
+def _opposite(end: str) -> str:
+    link, side = end.rsplit("/", 1)
+    return f"{link}/{1 - int(side)}"

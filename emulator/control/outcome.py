@@ -1,0 +1,115 @@
+"""What a run gives back: records, facts about the agents, and the errors that keep records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dataplane.errors import RunError
+from emulator.control.clock import ClockEstimate
+
+__all__ = [
+    "AgentReport",
+    "ControlReport",
+    "EngineRecords",
+    "Progress",
+    "RunFailed",
+    "RunInterrupted",
+]
+
+EngineRecords = dict[str, Any]
+"""Tables of the engine, name -> column -> array; the same from `run` and `predict`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, over all agents."""
+
+    phase: str
+    """join, prepare, connect, start, running, stop."""
+    operations_done: int = 0
+    """Completed operations."""
+    operations_total: int = 0
+    """Operations of all programs."""
+    emulated_ps: int = 0
+    """Emulated time."""
+    wall_s: float = 0.0
+    """Wall time since emulated time 0."""
+    lateness_p99_ns: int = 0
+    """Largest 99th percentile of any agent of how late events were dispatched, wall time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """Facts about one agent for the records of a run."""
+
+    name: str
+    nodes: Sequence[str]
+    clock: ClockEstimate | None
+    """Its CLOCK_REALTIME against the controller's, None if it never answered."""
+    dropped_messages: int
+    """Malformed messages that it dropped."""
+    lateness: Mapping[str, Any]
+    """How late it dispatched events, wall nanoseconds; empty if it gave no records."""
+    has_records: bool
+    """Its records came in; if not, its operations come from its progress reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlReport:
+    """Facts about the control of one run, for its records."""
+
+    run_id: str
+    broker: str
+    """`embedded`, or the broker's URL without user and password."""
+    start_realtime_ns: int | None
+    """CLOCK_REALTIME of emulated time 0, None if the run never started."""
+    wall_s: float
+    """Wall time from emulated time 0 to the stop."""
+    dropped_messages: int
+    """Malformed messages that the controller dropped."""
+    agents: Sequence[AgentReport] = field(default_factory=tuple)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values for `run.json`."""
+        return {
+            "run_id": self.run_id,
+            "broker": self.broker,
+            "start_realtime_ns": self.start_realtime_ns,
+            "wall_s": self.wall_s,
+            "dropped_messages": self.dropped_messages,
+            "agents": [_agent_as_dict(agent) for agent in self.agents],
+        }
+
+
+def _agent_as_dict(agent: AgentReport) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "nodes": list(agent.nodes),
+        "clock_offset_ns": agent.clock.offset_ns if agent.clock else None,
+        "clock_uncertainty_ns": agent.clock.uncertainty_ns if agent.clock else None,
+        "clock_samples": agent.clock.samples if agent.clock else 0,
+        "dropped_messages": agent.dropped_messages,
+        "lateness": _plain(agent.lateness),
+        "has_records": agent.has_records,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+class RunFailed(RunError):  # noqa: N818
+    """A run ended before all operations were complete."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.records: EngineRecords | None = None
+        """The records so far, None if there are none."""
+        self.report: ControlReport | None = None
+        """Facts about the agents."""
+
+
+class RunInterrupted(RunFailed):
+    """The user ended the run."""

@@ -1,0 +1,96 @@
+"""What the controller needs to know of a job: who carries what, and how long to be patient."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dataplane.errors import InputError, Problem
+from emulator.control.assignment import Topology, assign
+from emulator.control.job_document import JobDocument
+from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
+from emulator.control.topics import NAME_PATTERN
+from traffic_profiles.program import Program
+
+__all__ = ["RunPlan", "spread"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One run, resolved."""
+
+    run_id: str
+    """Unique on the broker."""
+    config_json: str
+    """The engine's configuration."""
+    programs: Sequence[Program]
+    """One for each rank."""
+    time_dilation: int
+    """Seconds of wall time per emulated second."""
+    agents: Mapping[str, Sequence[str]]
+    """Agent name -> nodes that it carries."""
+    broker_url: str | None = None
+    """None: the embedded broker."""
+    spawns_agents: bool = True
+    """The agents are child processes; False: they are running already and know the broker."""
+    http_address: str = "127.0.0.1"
+    """Address on which jobs are served to the agents."""
+    broker_port: int = 0
+    """Port of the embedded broker, 0 lets the system choose."""
+    join_timeout_s: float = 30.0
+    """Until every agent has joined, and again until every one is prepared."""
+    stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S
+    """Wall time without progress after which a run ends."""
+    ranks: Mapping[str, int] = field(init=False)
+    """NIC name -> rank."""
+
+    def __post_init__(self) -> None:
+        topology = Topology(json.loads(self.config_json))
+        object.__setattr__(self, "ranks", topology.ranks)
+        problems = [*_name_problems(self.agents), *_node_problems(topology, self.agents)]
+        if problems:
+            raise InputError(*problems)
+
+    def programs_of(self, agent: str) -> list[Program]:
+        """Return the programs of the ranks that an agent carries."""
+        carried = {self.ranks[node] for node in self.agents[agent] if node in self.ranks}
+        return [program for program in self.programs if program.rank in carried]
+
+    def document(self, agent: str) -> JobDocument:
+        """Return the job of one agent."""
+        return JobDocument(
+            self.config_json, self.time_dilation, self.agents[agent], self.programs_of(agent)
+        )
+
+
+def spread(config_json: str, count: int) -> dict[str, list[str]]:
+    """Return `count` agents with the nodes that they carry; agents without a node are left out."""
+    names = [f"agent-{index}" for index in range(count)]
+    assigned = assign(Topology(json.loads(config_json)), names)
+    return {name: nodes for name, nodes in assigned.items() if nodes}
+
+
+def _name_problems(agents: Mapping[str, Sequence[str]]) -> list[Problem]:
+    remedy = "use at most 64 letters, digits, dots, dashes and underscores"
+    return [
+        Problem("agents", f"the name {name!r} cannot be a topic level", remedy)
+        for name in agents
+        if not re.fullmatch(NAME_PATTERN, name)
+    ]
+
+
+def _node_problems(topology: Topology, agents: Mapping[str, Sequence[str]]) -> list[Problem]:
+    carried = [node for nodes in agents.values() for node in nodes]
+    remedy = "let every node be carried by exactly one agent"
+    twice = sorted({node for node in carried if carried.count(node) > 1})
+    nobody = sorted(set(topology.nodes).difference(carried))
+    unknown = sorted(set(carried).difference(topology.nodes))
+    return [
+        Problem("agents", f"{what}: {', '.join(nodes)}", remedy)
+        for what, nodes in (
+            ("carried by several agents", twice),
+            ("carried by no agent", nobody),
+            ("not nodes of the lab", unknown),
+        )
+        if nodes
+    ]

@@ -1,0 +1,143 @@
+"""Runs a job for real: agents, wall clock, packets on wires. The thin public face of `control`."""
+
+import asyncio
+import contextlib
+import datetime
+import secrets
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from emulator.control.controller import Controller, OnMetrics, OnProgress
+from emulator.control.outcome import (
+    ControlReport,
+    EngineRecords,
+    Progress,
+    RunFailed,
+    RunInterrupted,
+)
+from emulator.control.run_plan import RunPlan, spread
+from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
+from emulator.lab import Lab
+from traffic_profiles.program import Program
+
+__all__ = [
+    "ControlReport",
+    "EngineRecords",
+    "Progress",
+    "RunFailed",
+    "RunInterrupted",
+    "run",
+]
+
+_EMBEDDED = "embedded"
+
+
+class Job(Protocol):
+    """What a run needs of a job."""
+
+    @property
+    def lab(self) -> Lab:
+        """The lab."""
+
+    @property
+    def config_json(self) -> str:
+        """The engine's configuration."""
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """One for each rank."""
+
+
+def run(
+    job: Job,
+    *,
+    on_progress: OnProgress | None = None,
+    on_metrics: OnMetrics | None = None,
+    on_report: Callable[[ControlReport], None] | None = None,
+    stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S,
+) -> EngineRecords:
+    """Run a job on agents and return its records, the same tables as `predict`.
+
+    `on_progress` and `on_metrics` are called about twice a second, never two at a time, from a
+    thread of their own: metrics with the merged snapshot of all agents and with the operations
+    that completed since the last call. `on_report` is called once, at the end, also of a failed
+    run that had begun, with facts about agents, clocks and messages for `run.json`.
+
+    Ctrl-C or SIGTERM ends the run in order; a second Ctrl-C ends it at once. Raises `InputError`
+    when the run could not begin (broker unreachable, port taken, nodes carried twice), `RunFailed`
+    when it ended early and `RunInterrupted` when the user ended it: both hold the records so far
+    in `records`. No agent that was spawned is left behind.
+    """
+    plan = plan_run(job, stall_timeout_s=stall_timeout_s)
+    try:
+        records, report = asyncio.run(_drive(plan, on_progress, on_metrics))
+    except RunFailed as failure:
+        if failure.report is not None and on_report is not None:
+            on_report(failure.report)
+        raise
+    if on_report is not None:
+        on_report(report)
+    return records
+
+
+def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
+    """Return what the controller needs of a job; raises `InputError`."""
+    lab = job.lab
+    placement = lab.agents.placement
+    broker = lab.control.broker
+    return RunPlan(
+        run_id=new_run_id(),
+        config_json=job.config_json,
+        programs=job.programs,
+        time_dilation=lab.time_dilation,
+        agents=placement or spread(job.config_json, lab.agents.count),
+        broker_url=None if broker == _EMBEDDED else broker,
+        stall_timeout_s=stall_timeout_s + longest_delay_s(job),
+    )
+
+
+def longest_delay_s(job: Job) -> float:
+    """Return the longest single delay of any program in wall seconds: nothing moves that long."""
+    longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
+    return longest_ps * 1e-12 * job.lab.time_dilation
+
+
+def new_run_id() -> str:
+    """Return an id that is unique on a broker and sorts by time."""
+    now = datetime.datetime.now(datetime.UTC)
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+async def _drive(
+    plan: RunPlan, on_progress: OnProgress | None, on_metrics: OnMetrics | None
+) -> tuple[EngineRecords, ControlReport]:
+    controller = Controller(plan, on_progress=on_progress, on_metrics=on_metrics)
+    with _interruptible(controller):
+        return await controller.drive()
+
+
+@contextlib.contextmanager
+def _interruptible(controller: Controller) -> Iterator[None]:
+    """Turn signals into an orderly end; without effect outside of the main thread."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    presses = 0
+
+    def interrupt() -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1 and task is not None:
+            task.cancel()
+        controller.interrupt()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    with contextlib.suppress(ValueError, RuntimeError):
+        for number in numbers:
+            loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            with contextlib.suppress(ValueError, RuntimeError):
+                loop.remove_signal_handler(number)

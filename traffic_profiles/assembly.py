@@ -66,6 +66,7 @@ class Assembly:
 
     layout: Layout
     """Where they are."""
+    # The columns of `Program`, over all ranks; peers by index, numbers within the peer's program.
     kind: npt.NDArray[np.uint8]
     peer: Ints
     peer_op: Ints

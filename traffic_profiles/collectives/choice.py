@@ -43,6 +43,8 @@ class AlgorithmRule:
     """Pipelined algorithms: bytes of one chunk."""
     split_matrix_file: Path | None = None
     """All-to-all: JSON or CSV matrix, row = source, column = destination, relative weights."""
+    split_matrix: SplitMatrix | None = None
+    """The same in memory; without a file."""
 
     def matches(self, kind: str, size_bytes: int, ranks: int, group: str, node: str) -> bool:
         """Tell whether the rule decides about this instance."""
@@ -96,14 +98,13 @@ class AlgorithmTable:
     def _matrix(
         self, index: int, rule: AlgorithmRule, ranks: int, group: str
     ) -> SplitMatrix | None:
-        if rule.split_matrix_file is None:
-            return None
-        matrix = self._matrices[rule.split_matrix_file]
-        if len(matrix.weights) == ranks:
+        file = rule.split_matrix_file
+        matrix = rule.split_matrix if file is None else self._matrices[file]
+        if matrix is None or len(matrix.weights) == ranks:
             return matrix
         raise InputError(
             Problem(
-                source=str(rule.split_matrix_file),
+                source=str(file or "algorithm rules"),
                 place=f"algorithms[{index}]",
                 what=f"the matrix is for {len(matrix.weights)} ranks, group '{group}' has {ranks}",
                 remedy="restrict the rule with min_ranks and max_ranks or group, or give a matrix "
@@ -142,8 +143,9 @@ def check(index: int, rule: AlgorithmRule) -> Iterable[Problem]:
         low, high = getattr(rule, least), getattr(rule, most)
         if high is not None and low > high:
             yield problem(f"{least} {low} is above {most} {high}", "the rule can never match")
-    if rule.split_matrix_file is not None and "all_to_all" not in kinds:
-        yield problem("a split matrix is for all_to_all only", "remove split_matrix_file")
+    split = rule.split_matrix_file is not None or rule.split_matrix is not None
+    if split and "all_to_all" not in kinds:
+        yield problem("a split matrix is for all_to_all only", "remove the split matrix")
 
 
 HOP_LATENCY_NS = 14_000

@@ -1,0 +1,57 @@
+"""The drivers by name. A driver is described here and opened where it is used."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dataplane.errors import InputError, Problem
+from nic_drivers.interface import Driver
+from nic_drivers.wire import WireDriver
+
+__all__ = ["DriverDescription", "driver_names", "find_driver"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverDescription:
+    """What is known of a driver before it is opened."""
+
+    name: str
+    """Name in lab files."""
+    summary: str
+    """What it does, in one sentence."""
+    needs: str
+    """What must be there: privileges, modules, hardware."""
+    open: Callable[[Any], Driver]
+    """Opens it with its options; raises `DriverError`."""
+    is_in_engine: bool
+    """The native engine has an implementation of its own, which runs use."""
+
+
+_DRIVERS: Final = {
+    description.name: description
+    for description in (
+        DriverDescription(
+            name="wire",
+            summary="one Ethernet frame in one UDP datagram on the loopback interface",
+            needs="nothing",
+            open=WireDriver,
+            is_in_engine=True,
+        ),
+    )
+}
+
+
+def driver_names() -> list[str]:
+    """Return the names of all drivers."""
+    return list(_DRIVERS)
+
+
+def find_driver(name: str) -> DriverDescription:
+    """Return a driver's description; raises `InputError` for an unknown name."""
+    try:
+        return _DRIVERS[name]
+    except KeyError:
+        known = ", ".join(driver_names())
+        raise InputError(
+            Problem("driver", f"there is no {name!r}", f"use one of: {known}")
+        ) from None

@@ -6,9 +6,25 @@ Everything here is compiled; `_native.pyi` describes it.
 from dataplane._native import (
     TraceError,
     __version__,
+    decode_roce,
+    encode_pause,
+    encode_roce,
     find_cycle,
+    icrc,
     read_trace,
+    roce_opcodes,
     topological_order,
 )
 
-__all__ = ["TraceError", "__version__", "find_cycle", "read_trace", "topological_order"]
+__all__ = [
+    "TraceError",
+    "__version__",
+    "decode_roce",
+    "encode_pause",
+    "encode_roce",
+    "find_cycle",
+    "icrc",
+    "read_trace",
+    "roce_opcodes",
+    "topological_order",
+]

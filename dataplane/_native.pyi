@@ -1,5 +1,6 @@
 """Types of the compiled module; the sources are in `dataplane/src/bindings`."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -15,9 +16,7 @@ class TraceError(Exception):
     be right.
     """
 
-def read_trace(
-    path: str | PathLike[str], *, limit_bytes: int | None = None
-) -> dict[str, Any]:
+def read_trace(path: str | PathLike[str], *, limit_bytes: int | None = None) -> dict[str, Any]:
     """Read a Chakra v0.0.4 file, plain or gzip, into columns: one row for each node.
 
     The keys are the fields of `traffic_profiles.chakra.TraceTable`, without rank and path. A
@@ -40,3 +39,56 @@ def find_cycle(
 
     Each vertex of the result is a parent of the one before it, the first of the last.
     """
+
+def encode_roce(
+    *,
+    opcode: int = 0x04,
+    source_mac: bytes = ...,
+    destination_mac: bytes = ...,
+    source_address: str = ...,
+    destination_address: str = ...,
+    source_port: int = 0xC000,
+    dscp: int = 0,
+    ecn: int = 0,
+    ttl: int = 64,
+    identification: int = 0,
+    solicited: bool = False,
+    migration_request: bool = False,
+    fecn: bool = False,
+    becn: bool = False,
+    partition_key: int = 0xFFFF,
+    destination_qp: int = 0,
+    ack_request: bool = False,
+    psn: int = 0,
+    virtual_address: int = 0,
+    remote_key: int = 0,
+    length_bytes: int = 0,
+    immediate: int = 0,
+    syndrome: int = 0,
+    msn: int = 0,
+    payload: bytes = b"",
+) -> bytes:
+    """Encode a RoCEv2 packet as an Ethernet frame without FCS, ICRC included.
+
+    Headers that the opcode does not have are left out. Raises `ValueError` for a field out of
+    range, `TypeError` for an unknown one.
+    """
+
+def encode_pause(*, source_mac: bytes, class_enable: int, quanta: Sequence[int]) -> bytes:
+    """Encode an IEEE 802.1Qbb pause frame: `quanta[n]` for each priority n of the 8-bit mask."""
+
+def decode_roce(frame: bytes) -> dict[str, Any]:
+    """Decode an Ethernet frame without FCS and verify its ICRC.
+
+    The keys are the keywords of `encode_roce` that the opcode has, without the MAC addresses; or
+    those of `encode_pause`. Raises `ValueError` that says what is wrong.
+    """
+
+def icrc(ip_packet: bytes) -> int:
+    """ICRC of a RoCEv2 packet over IPv4 or IPv6, from the IP header on and without the ICRC.
+
+    It is appended least significant byte first. Raises `ValueError` for anything else.
+    """
+
+def roce_opcodes() -> dict[int, str]:
+    """Names of the opcodes that endpoints speak."""

@@ -2,11 +2,15 @@
 
 use pyo3::prelude::*;
 
+mod roce;
 mod trace;
 
 #[pymodule]
 mod _native {
     use super::*;
+
+    #[pymodule_export]
+    use super::roce::{decode_roce, encode_pause, encode_roce, icrc, roce_opcodes};
 
     #[pymodule_export]
     use super::trace::{TraceError, find_cycle, read_trace, topological_order};

@@ -4,7 +4,7 @@
 //! sequence number exist only on the wire. Loss recovery is go-back-N.
 
 use super::counters::QpCounters;
-use super::opcode::Opcode;
+use super::opcode::{Opcode, Position};
 use super::packet::{Payload, Reth};
 use super::psn;
 use super::queue_pair::{FailureReason, Message, QpEvent};
@@ -198,7 +198,6 @@ impl Requester {
 
     /// The last packet of a request does, and the one that closes the window.
     fn asks_for_acknowledgement(&self, opcode: Opcode) -> bool {
-        use super::opcode::Position;
         let ends =
             opcode.row().is_some_and(|row| matches!(row.position, Position::Last | Position::Only));
         ends || self.next + 1 - self.unacknowledged == self.window_packets

@@ -3,4 +3,5 @@
 mod connection;
 mod pair;
 mod properties;
+mod refusals;
 mod vectors;

@@ -313,8 +313,6 @@ fn acknowledgements_of_old_and_of_unsent_packets_are_ignored() {
     assert_eq!(a.poll_event(), None);
 }
 
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 

@@ -9,6 +9,7 @@ use _native::roce::{FailureReason, Message, QpEvent, QueuePair};
 pub fn acknowledge(psn: u32, syndrome: u8) -> Packet {
     let bth = Bth { opcode: Opcode::ACKNOWLEDGE, psn: psn & 0xFF_FFFF, ..Bth::default() };
     Packet { bth, aeth: Aeth { syndrome, msn: 0 }, ..Packet::default() }
+}
 
 /// A request to end 1 with the next packet sequence number.
 pub fn request(opcode: Opcode, length_bytes: u16, declared_bytes: u32) -> Packet {

@@ -1,0 +1,72 @@
+"""Collectives of the same kind, algorithm, size and number of ranks, and their distribution."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from metrics.analysis.fairness import variation_ratio
+from metrics.analysis.quantiles import distribution
+
+__all__ = ["GROUP_KEYS", "collective_groups", "flow_groups"]
+
+GROUP_KEYS = ("kind", "algorithm", "size_bytes", "ranks")
+"""What makes collectives comparable."""
+
+
+def collective_groups(collectives: pl.DataFrame) -> list[dict[str, Any]]:
+    """One row per group of comparable collectives, the most time first.
+
+    Times are ns over the complete ones; `algbw_GBps`, `busbw_GBps` and `ideal_ratio` are those of
+    the median, None without two samples; `incomplete` counts the others.
+    """
+    rows = []
+    for key, group in collectives.group_by(*GROUP_KEYS, maintain_order=True):
+        rows.append({**dict(zip(GROUP_KEYS, key, strict=True)), **_figures(group)})
+    return sorted(rows, key=lambda row: -row["total_ns"])
+
+
+def _figures(group: pl.DataFrame) -> Mapping[str, Any]:
+    """Distribution and sums of one group."""
+    done = group.filter(pl.col("complete"))
+    times = done["completion_time_ns"].drop_nulls().to_numpy()
+    names = group["group"].unique().sort().to_list()
+    return {
+        "groups": names,
+        **distribution(times),
+        "cv_ratio": variation_ratio(times),
+        "total_ns": int(np.sum(times)),
+        "incomplete": len(group) - len(done),
+        "algbw_GBps": _median(done["algbw_GBps"]),
+        "busbw_GBps": _median(done["busbw_GBps"]),
+        "ideal_ns": _median(done["ideal_ns"]),
+        "ideal_ratio": _median(done["ideal_ratio"]),
+        "marked_packets": int(group["marked_packets"].sum()),
+        "retransmitted_packets": int(group["retransmitted_packets"].sum()),
+    }
+
+
+def flow_groups(flows: pl.DataFrame, classes: pl.Series) -> list[dict[str, Any]]:
+    """One row per size class of messages: completion times in ns and slowdowns."""
+    rows = []
+    named = flows.with_columns(classes.alias("size_class")).filter(
+        pl.col("completion_time_ns").is_not_null()
+    )
+    for (name,), group in named.group_by("size_class", maintain_order=True):
+        slowdown = distribution(group["slowdown"].to_numpy())
+        rows.append(
+            {
+                "size_class": name,
+                "size_bytes": int(group["size_bytes"].min()),  # type: ignore[arg-type]
+                **distribution(group["completion_time_ns"].to_numpy()),
+                "slowdown": slowdown,
+            }
+        )
+    return sorted(rows, key=lambda row: int(row["size_bytes"]))
+
+
+def _median(values: pl.Series) -> float | None:
+    """Nearest-rank median."""
+    ordered = np.sort(values.drop_nulls().to_numpy())
+    return float(ordered[(len(ordered) - 1) // 2]) if len(ordered) else None

@@ -1,0 +1,234 @@
+"""The page: sections in order, with style, script and the chart library inline."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from metrics.presentation import count_text
+from metrics.records import RunRecords, load
+from metrics.report import facts, tables
+from metrics.report.charts import distributions, links, queues, ranks, rates
+from metrics.report.figure import Chart
+from metrics.report.markup import Raw, element, facts_list
+
+__all__ = ["REPORT_FILE", "assemble", "chart_block", "write_report"]
+
+REPORT_FILE = "report.html"
+
+
+def write_report(directory: Path | str | RunRecords) -> Path:
+    """Write `report.html` into a run directory, and return its path.
+
+    Raises `InputError` when the directory holds no readable records.
+    """
+    records = directory if isinstance(directory, RunRecords) else load(directory)
+    run = records.run
+    title = _title(run)
+    sections = [
+        _collectives(records),
+        _distributions(records),
+        _ranks(records),
+        _fabric(records),
+        _senders(records),
+        _counters(records),
+        _settings(records),
+        _accounting(records),
+    ]
+    path = records.directory / REPORT_FILE
+    path.write_text(assemble(title, _header(records, title), sections), encoding="utf-8")
+    return path
+
+
+def _title(run: Mapping[str, Any]) -> str:
+    """What ran where."""
+    what = {"predict": "Prediction on", "run": "Run on"}.get(str(run.get("command")), "Run on")
+    traffic = run.get("profile") or Path(str(run.get("trace") or "")).name
+    return f"{what} {run.get('lab', 'unnamed lab')}" + (f": {traffic}" if traffic else "")
+
+
+def assemble(title: str, header: Raw, sections: Sequence[tuple[str, Raw]]) -> str:
+    """A whole document from a header and titled sections; empty sections are left out."""
+    shown = [(name, body) for name, body in sections if body]
+    links_to = [
+        element("a", name, href=f"#section-{number}") for number, (name, _) in enumerate(shown)
+    ]
+    bodies = [
+        element("section", element("h2", name), body, id=f"section-{number}")
+        for number, (name, body) in enumerate(shown)
+    ]
+    asset = files("metrics.report")
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            element("title", f"{title}, rankwire report"),
+            f"<style>{asset.joinpath('report.css').read_text(encoding='utf-8')}</style>",
+            "</head><body>",
+            header,
+            element("nav", *links_to),
+            element("main", *bodies),
+            f"<script>{get_plotlyjs()}</script>",
+            f"<script>{asset.joinpath('report.js').read_text(encoding='utf-8')}</script>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def chart_block(chart: Chart | None, missing: str = "") -> Raw:
+    """A chart with title and note; `missing` is said instead of a chart that there isn't."""
+    if chart is None:
+        return element("p", missing, class_="empty") if missing else Raw("")
+    # A "<" in a name would end the script element; in JSON it may be written as an escape.
+    document = json.dumps(chart.figure(), separators=(",", ":"), allow_nan=False)
+    document = document.replace("<", "\\u003c")
+    return element(
+        "figure",
+        element("figcaption", element("h3", chart.title), element("p", chart.note, class_="note")),
+        element("div", class_="chart", style=f"min-height:{chart.layout['height']}px"),
+        Raw(f'<script type="application/json">{document}</script>'),
+        class_=chart.width,
+    )
+
+
+def _header(records: RunRecords, title: str) -> Raw:
+    """Banners, title, headline figures, facts, warnings."""
+    run = records.run
+    lines = [
+        element("div", banner.text, class_=f"banner {banner.level}")
+        for banner in facts.banners(run)
+    ]
+    tiles = [
+        element(
+            "div",
+            element("span", tile.title, class_="tile-title"),
+            element("span", tile.value, class_="tile-value"),
+            element("span", tile.detail, class_="tile-detail"),
+            class_="tile alarming" if tile.alarming else "tile",
+        )
+        for tile in facts.headline(records)
+    ]
+    return element(
+        "header",
+        element("div", *lines, class_="banners"),
+        element("p", "rankwire report", class_="kicker"),
+        element("h1", title),
+        element("div", *tiles, class_="tiles"),
+        facts_list(facts.run_facts(run)),
+        _warnings(run.get("warnings", [])),
+    )
+
+
+def _warnings(warnings: Sequence[Any]) -> Raw:
+    """The warnings, or that there are none."""
+    if not warnings:
+        return element("p", "No warnings.", class_="quiet")
+    items = [element("li", str(warning)) for warning in warnings]
+    heading = element("h2", f"Warnings ({len(items)})")
+    return element("div", heading, element("ul", *items), class_="warnings")
+
+
+def _collectives(records: RunRecords) -> tuple[str, Raw]:
+    body, note = tables.collective_table(records.collectives)
+    ideal = records.run.get("ideal", {})
+    notes = (
+        "Quantiles: nearest rank over the pooled completion times (last end over all ranks less "
+        "first start); n/a with fewer than 1 / (1 - quantile) samples. "
+        f"{ideal.get('formula', '')} {note}"
+    )
+    return "Collectives", Raw(body + element("p", notes, class_="note"))
+
+
+def _distributions(records: RunRecords) -> tuple[str, Raw]:
+    charts = [
+        distributions.collective_curves(records.collectives),
+        *distributions.flow_curves(records.flows),
+    ]
+    flow_formula = str(records.run.get("ideal", {}).get("flow_formula", ""))
+    parts = [element("div", *(chart_block(chart) for chart in charts), class_="charts")]
+    if len(records.flows):
+        parts += [element("h3", "Messages by size"), tables.flow_table(records.flows),
+                  element("p", flow_formula, class_="note")]  # fmt: skip
+    return "Distributions", Raw("".join(parts))
+
+
+def _ranks(records: RunRecords) -> tuple[str, Raw]:
+    end_ns = int(records.run.get("emulated_ns", 0))
+    blocks = [
+        chart_block(ranks.rank_timeline(records.timeline, end_ns)),
+        chart_block(ranks.time_split(records.timeline, end_ns)),
+    ]
+    late = tables.late_ranks(records.collectives)
+    if late is not None:
+        blocks.append(element("div", element("h3", "Late starters"), late, class_="beside"))
+    return "Ranks", element("div", *blocks, class_="charts")
+
+
+def _fabric(records: RunRecords) -> tuple[str, Raw]:
+    end_ns = int(records.run.get("emulated_ns", 0))
+    blocks = [
+        chart_block(links.link_lines(records.links), "No link has sent anything."),
+        chart_block(links.link_heat_map(records.links)),
+        chart_block(
+            queues.queue_depths(records.queues, records.run.get("job", {})),
+            "No switch queue has held anything.",
+        ),
+        chart_block(queues.queue_events(records.queues), "No marks, pauses or drops at any queue."),
+    ]
+    parts = [element("div", *blocks, class_="charts")]
+    if len(records.links):
+        body, note = tables.link_loads(records.links, end_ns)
+        parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
+    return "Fabric", Raw("".join(parts))
+
+
+def _senders(records: RunRecords) -> tuple[str, Raw]:
+    chart = rates.sender_rates(records.qps)
+    block = chart_block(chart, "No rates were sampled.")
+    return "Senders", element("div", block, class_="charts")
+
+
+def _counters(records: RunRecords) -> tuple[str, Raw]:
+    run = records.run
+    names = [nic["name"] for nic in run.get("job", {}).get("nics", [])]
+    body = tables.counter_table(run.get("counters", {}).get("nics", {}), names)
+    return "NIC counters", body or Raw("")
+
+
+def _settings(records: RunRecords) -> tuple[str, Raw]:
+    """The parameters that hold, with where each comes from, if the run says so."""
+    body = tables.settings_tables(records.run.get("settings", {}))
+    return "Settings", element("div", *body, class_="columns") if body else Raw("")
+
+
+_SHOWN_ELSEWHERE = ("counters", "warnings", "ideal", "settings", "job")
+
+
+def _accounting(records: RunRecords) -> tuple[str, Raw]:
+    """Everything that `run.json` says, folded, section by section."""
+    run = records.run
+    plain = {key: value for key, value in run.items() if not isinstance(value, dict)}
+    blocks = [_folded("run", plain)]
+    blocks += [
+        _folded(key, value)
+        for key, value in run.items()
+        if isinstance(value, dict) and key not in _SHOWN_ELSEWHERE
+    ]
+    note = element(
+        "p",
+        "Everything that stands in run.json: configuration as resolved, what was scaled, dropped "
+        "or guessed, lateness of the wall clock. The tables are beside this file as Parquet.",
+        class_="note",
+    )
+    return "Run record", Raw(note + "".join(blocks))
+
+
+def _folded(name: str, values: Any) -> Raw:
+    """One part of the run record, closed until clicked."""
+    facts_of = dict(facts.flattened(values))
+    heading = element("summary", f"{name} ({count_text(len(facts_of))})")
+    return element("details", heading, facts_list(facts_of))

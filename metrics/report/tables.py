@@ -1,0 +1,247 @@
+"""The tables of the report."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from metrics.analysis.fairness import jain_index, max_over_mean
+from metrics.analysis.groups import collective_groups, flow_groups
+from metrics.analysis.quantiles import QUANTILES
+from metrics.classes import SIZE_CLASSES, size_class_indices
+from metrics.presentation import (
+    MISSING,
+    bandwidth_text,
+    count_text,
+    duration_text,
+    kind_text,
+    rate_text,
+    share_text,
+    size_text,
+)
+from metrics.report.charts.links import tier_of
+from metrics.report.markup import Cell, Column, Raw, element, table
+
+__all__ = [
+    "collective_table",
+    "counter_table",
+    "flow_table",
+    "late_ranks",
+    "link_loads",
+    "settings_tables",
+]
+
+ROW_LIMIT = 200
+"""Most rows of a table; which ones is stated below it."""
+LINK_LIMIT = 40
+
+
+def duration_cell(ns: float | None) -> Cell:
+    """A duration, sorted by its value."""
+    return Cell(duration_text(ns), -1.0 if ns is None else ns)
+
+
+def _number(text: str, value: float | None) -> Cell:
+    """A figure, sorted by its value; missing ones first."""
+    return Cell(text, -1.0 if value is None else value)
+
+
+def collective_table(collectives: pl.DataFrame) -> tuple[Raw, str]:
+    """One row per kind, algorithm, size and number of ranks; and a note about what is left out."""
+    columns = [
+        Column("Collective", numeric=False),
+        Column("Algorithm", numeric=False),
+        Column("Group", numeric=False, hint="Process group, or how many of them"),
+        Column("Ranks"),
+        Column("Size", hint="S as in nccl-tests: the whole array"),
+        Column("Count"),
+        *(Column(label) for label in QUANTILES),
+        Column("max"),
+        Column("CV", hint="Standard deviation / mean of the completion times"),
+        Column("algbw", "GB/s", hint="S / t of the median; 10^9 bytes a second"),
+        Column("busbw", "GB/s", hint="algbw x busbw factor (nccl-tests)"),
+        Column("Ideal"),
+        Column("Of ideal", hint="Ideal time / completion time, median"),
+        Column("Marked", hint="Data packets that arrived CE"),
+        Column("Resent", hint="Data packets sent again"),
+    ]
+    groups = collective_groups(collectives)
+    note = "" if len(groups) <= ROW_LIMIT else f"{ROW_LIMIT} of {len(groups)} rows: most time."
+    return table(columns, [_collective_row(row) for row in groups[:ROW_LIMIT]]), note
+
+
+def _collective_row(row: Mapping[str, Any]) -> list[Cell]:
+    names = row["groups"]
+    count = count_text(row["count"])
+    if row["incomplete"]:
+        count += f" + {row['incomplete']} incomplete"
+    return [
+        Cell(kind_text(row["kind"])),
+        Cell(row["algorithm"] or ""),
+        Cell(str(names[0]) if len(names) == 1 else f"{len(names)} groups"),
+        _number(str(row["ranks"]), row["ranks"]),
+        _number(size_text(row["size_bytes"]), row["size_bytes"]),
+        _number(count, row["count"]),
+        *(duration_cell(row[label]) for label in QUANTILES),
+        duration_cell(row["max"]),
+        _number(share_text(row["cv_ratio"]), row["cv_ratio"]),
+        _number(bandwidth_text(row["algbw_GBps"]), row["algbw_GBps"]),
+        _number(bandwidth_text(row["busbw_GBps"]), row["busbw_GBps"]),
+        duration_cell(row["ideal_ns"]),
+        _number(share_text(row["ideal_ratio"]), row["ideal_ratio"]),
+        _number(count_text(row["marked_packets"]), row["marked_packets"]),
+        _number(count_text(row["retransmitted_packets"]), row["retransmitted_packets"]),
+    ]
+
+
+def flow_table(flows: pl.DataFrame) -> Raw:
+    """One row per size class of messages."""
+    columns = [
+        Column("Message size", numeric=False),
+        Column("Count"),
+        *(Column(label) for label in QUANTILES),
+        Column("max"),
+        *(Column(f"slowdown {label}", hint="Time / ideal time") for label in QUANTILES),
+        Column("slowdown max"),
+    ]
+    names = np.array(SIZE_CLASSES)[size_class_indices(flows["size_bytes"].to_numpy())]
+    rows = [
+        [
+            Cell(row["size_class"], row["size_bytes"]),
+            _number(count_text(row["count"]), row["count"]),
+            *(duration_cell(row[label]) for label in (*QUANTILES, "max")),
+            *(_ratio(row["slowdown"][label]) for label in (*QUANTILES, "max")),
+        ]
+        for row in flow_groups(flows, pl.Series(names.tolist(), dtype=pl.String))
+    ]
+    return table(columns, rows)
+
+
+def _ratio(value: float | None) -> Cell:
+    return _number(MISSING if value is None else f"{value:.2f}", value)
+
+
+def link_loads(links: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
+    """Bytes and utilisation of the busiest link directions, and how even each tier is."""
+    column = pl.col
+    loads = (
+        links.group_by("link", "direction", "source", "destination", "rate_bps")
+        .agg(
+            column("tx_bytes", "tx_packets", "data_bytes", "paused_ns").sum(),
+            column("utilisation_ratio").max().alias("peak"),
+        )
+        .with_columns(
+            ((column("tx_bytes") + 20 * column("tx_packets")) * 8e9
+             / (column("rate_bps") * max(end_ns, 1))).alias("mean")
+        )
+        .cast({"source": pl.String, "destination": pl.String})
+        .sort("tx_bytes", "source", "destination", descending=[True, False, False])
+    )  # fmt: skip
+    columns = [
+        Column("From", numeric=False),
+        Column("To", numeric=False),
+        Column("Rate"),
+        Column("Bytes", hint="Frames with FCS"),
+        Column("Mean", hint="Bits with preambles and gaps / line rate over the whole run"),
+        Column("Peak", hint="Busiest sample interval"),
+        Column("Paused", hint="Time paused by PFC / emulated time of the run"),
+    ]
+    rows = [
+        [
+            Cell(row["source"]),
+            Cell(row["destination"]),
+            _number(rate_text(row["rate_bps"]), row["rate_bps"]),
+            _number(size_text(row["tx_bytes"]), row["tx_bytes"]),
+            _number(share_text(row["mean"]), row["mean"]),
+            _number(share_text(row["peak"]), row["peak"]),
+            _number(share_text(row["paused_ns"] / max(end_ns, 1)), row["paused_ns"]),
+        ]
+        for row in loads.head(LINK_LIMIT).iter_rows(named=True)
+    ]
+    return table(columns, rows), _evenness(loads)
+
+
+def _evenness(loads: pl.DataFrame) -> str:
+    """Jain's index and max over mean of the bytes per tier."""
+    tiers = [tier_of(a, b) for a, b in loads.select("source", "destination").iter_rows()]
+    parts = []
+    for tier in sorted(set(tiers)):
+        sizes = loads.filter(pl.Series([name == tier for name in tiers]))["tx_bytes"].to_numpy()
+        index, ratio = jain_index(sizes), max_over_mean(sizes)
+        if index is not None and ratio is not None:
+            parts.append(
+                f"{tier} ({len(sizes)} directions): max/mean {ratio:.2f}, Jain's index {index:.3f}"
+            )
+    shown = min(len(loads), LINK_LIMIT)
+    return f"{shown} of {len(loads)} directions that sent, the busiest. " + "; ".join(parts)
+
+
+def late_ranks(collectives: pl.DataFrame) -> Raw | None:
+    """Which ranks started last in how many collectives, and by how much."""
+    column = pl.col
+    several = collectives.filter(column("straggler_rank").is_not_null() & (column("ranks") > 1))
+    if several.is_empty():
+        return None
+    lateness = column("last_start_ns") - column("start_ns")
+    late = (
+        several.with_columns(lateness.alias("lateness"))
+        .group_by("straggler_rank")
+        .agg(
+            pl.len().alias("times"),
+            column("lateness").median().alias("median"),
+            column("lateness").max().alias("largest"),
+        )
+        .sort("times", "straggler_rank", descending=[True, False])
+    )
+    columns = [
+        Column("Rank"),
+        Column("Started last", hint="Collectives in which this rank was the last to start"),
+        Column("Share", hint="Of all collectives with more than one rank"),
+        Column("Median lateness", hint="Its start less the first start"),
+        Column("Largest"),
+    ]
+    rows = [
+        [
+            _number(str(row["straggler_rank"]), row["straggler_rank"]),
+            _number(count_text(row["times"]), row["times"]),
+            _number(share_text(row["times"] / len(several)), row["times"]),
+            duration_cell(row["median"]),
+            duration_cell(row["largest"]),
+        ]
+        for row in late.head(16).iter_rows(named=True)
+    ]
+    return table(columns, rows)
+
+
+def counter_table(counters: Mapping[str, Sequence[float]], names: Sequence[str]) -> Raw | None:
+    """NIC counters: the sum, and the NIC with most."""
+    rows = []
+    for name, values in counters.items():
+        if not isinstance(values, Sequence) or len(values) != len(names) or not names:
+            continue
+        total = sum(values)
+        largest = max(range(len(values)), key=values.__getitem__)
+        where = f"{names[largest]} ({count_text(values[largest])})" if total else ""
+        rows.append([Cell(name), _number(count_text(total), total), Cell(where)])
+    if not rows:
+        return None
+    columns = [Column("Counter", numeric=False), Column("All NICs"), Column("Most", numeric=False)]
+    return table(columns, rows)
+
+
+def settings_tables(settings: Mapping[str, Mapping[str, Sequence[object]]]) -> list[Raw]:
+    """One table per subject: parameter, value, and the source of the value."""
+    columns = [
+        Column("Parameter", numeric=False),
+        Column("Value", numeric=False),
+        Column("From", numeric=False),
+    ]
+    blocks = []
+    for title, values in settings.items():
+        rows = [
+            [Cell(name), Cell(str(value)), Cell(str(source))]
+            for name, (value, source) in values.items()
+        ]
+        blocks.append(element("div", element("h3", title), table(columns, rows)))
+    return blocks

@@ -1,0 +1,151 @@
+"""The report: self-contained, complete, honest about scaling, and drawn by a real browser."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from metrics import presentation
+from metrics.records import RunRecords
+from metrics.records.operations import NOT_DONE
+from metrics.report import write_report
+from metrics.report.charts import ranks
+from metrics.report.charts.grid import time_grid
+from tests.metrics.browser import rendered
+from tests.metrics.synthetic import moe_run
+
+Record = Callable[..., RunRecords]
+
+
+def page_of(records: RunRecords) -> str:
+    return write_report(records.directory).read_text(encoding="utf-8")
+
+
+def without_library(page: str) -> str:
+    """The page up to the chart library."""
+    return page[: page.index("<script>/**")]
+
+
+def test_the_page_refers_to_nothing_outside(record: Record) -> None:
+    """No link, script, style, image or font of the page comes from elsewhere."""
+    own = without_library(page_of(record(moe_run())))
+    assert not re.findall(r"""(?:src|href)=["'](?!#)""", own)
+    assert "@import" not in own
+    assert "url(" not in own
+
+
+def test_tables_show_quantiles_only_with_enough_samples(record: Record) -> None:
+    """24 samples: a p95 and no p99."""
+    page = page_of(record(moe_run(iterations=4)))
+    row = page[page.index(">all-reduce<") :]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", row[: row.index("</tr>")])
+    # After kind come algorithm, group, ranks, size, count, then p50, p95, p99, p99.9 and max.
+    assert cells[4] == "24"
+    assert cells[5].endswith("µs")
+    assert cells[7:9] == ["n/a", "n/a"]
+
+
+def test_the_ideal_stands_beside_its_share(record: Record) -> None:
+    """The formula with its numbers is on the page."""
+    assert "= 49.019 GB/s" in page_of(record(moe_run()))
+
+
+def test_scaled_sizes_are_announced_at_the_top(record: Record) -> None:
+    """A banner above everything; without scaling there is none."""
+    assert "scaled by 0.01" in page_of(record(moe_run(), size_scale=0.01))
+    assert 'class="banner ' not in without_library(page_of(record(moe_run(), "b", size_scale=1.0)))
+
+
+def test_an_interrupted_run_is_reported_as_such(record: Record) -> None:
+    """What didn't complete is counted, charts and tables stand."""
+    run = moe_run(ranks=4, iterations=1, layers=2)
+    ops = run.engine["ops"]
+    late = ops["end_ps"] > np.median(ops["end_ps"])
+    ops["end_ps"] = np.where(late, NOT_DONE, ops["end_ps"])
+    page = page_of(record(run))
+    assert "The run is incomplete" in page
+    assert "incomplete</td>" in page
+
+
+def test_a_run_without_anything_measured_has_a_report(record: Record) -> None:
+    """No operation, no sample: a page without charts, no crash."""
+    run = moe_run(ranks=2, iterations=1, layers=1)
+    run.engine = {
+        name: {column: values[:0] for column, values in table.items()}
+        for name, table in run.engine.items()
+        if name != "counters"
+    }
+    page = page_of(record(run))
+    assert "No link has sent anything." in page
+
+
+def test_names_from_traces_cannot_break_out(record: Record) -> None:
+    """Labels are data: in HTML and inside the charts' JSON."""
+    run = moe_run(ranks=2, iterations=1, layers=1)
+    evil = "</script><script>alert(1)</script>"
+    run.instances = run.instances.with_columns(
+        pl.lit(evil).alias("label"), pl.lit(evil).alias("group")
+    )
+    own = without_library(page_of(record(run, lab=evil)))
+    assert "<script>alert" not in own
+
+
+def test_the_timeline_is_capped_and_says_so(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more spans than the cap the longest are drawn, and the note has both numbers."""
+    monkeypatch.setattr(ranks, "SPAN_LIMIT", 100)
+    records = record(moe_run())
+    chart = ranks.rank_timeline(records.timeline, records.run["emulated_ns"])
+    assert chart is not None
+    assert chart.note.startswith("100 of 432 spans")
+
+
+def test_the_grid_keeps_the_mean_of_merged_samples() -> None:
+    """Four samples into two bins: each bin has the time-weighted sum of its two."""
+    series = pl.DataFrame({"time_ns": [10, 20, 30, 40], "interval_ns": [10] * 4})
+    grid = time_grid(series, 2)
+    columns = grid.index(series["time_ns"].to_numpy(), series["interval_ns"].to_numpy())
+    sums = grid.sums(np.zeros(4, np.int64), 1, columns, np.array([1.0, 2.0, 3.0, 4.0]))
+    assert sums.tolist() == [[3.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "n/a"), (0, "0 ns"), (999, "999.0 ns"), (1234, "1.234 µs"), (56_780_000, "56.78 ms")],
+)
+def test_durations_have_four_digits(value: float | None, text: str) -> None:
+    assert presentation.duration_text(value) == text
+
+
+@pytest.mark.browser
+def test_a_browser_draws_every_chart_without_an_error(record: Record) -> None:
+    """Chromium, offline: all figures have a drawing, the script reports no failure."""
+    page = write_report(record(moe_run(iterations=4), size_scale=0.5).directory)
+    document, errors = rendered(page)
+    figures = document.count("<figure")
+    assert figures >= 9
+    assert errors == []
+    assert 'data-finished="yes"' in document
+    assert f'data-charts-drawn="{figures}"' in document
+    assert 'data-charts-failed="0"' in document
+    assert document.count('class="main-svg"') >= figures
+    assert len(re.findall(r'<path class="js-line"', document)) > 20
+
+
+def test_the_charts_are_valid_json(record: Record) -> None:
+    """Every figure is a document of its own, without NaN literals."""
+    page = without_library(page_of(record(moe_run())))
+    documents = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert all(set(json.loads(text)) == {"data", "layout"} for text in documents)
+
+
+def test_writing_twice_gives_the_same_page(record: Record, tmp_path: Path) -> None:
+    """The report depends on the records only."""
+    records = record(moe_run())
+    assert page_of(records) == page_of(records)
+    assert (tmp_path / "run" / "report.html").exists()

@@ -37,7 +37,7 @@ class CompileOptions:
     ranks_per_node: int = 1
     """Consecutive ranks that share a scale-up domain; only 1 is supported."""
     max_ops: int = 50_000_000
-    """Most operations of all programs together: about 50 bytes each, and 150 while they are made."""
+    """Most operations of all programs together: 50 bytes each, 150 while they are made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from emulator.lab.effective import (
 )
 from emulator.lab.fabric import End, Fabric
 from emulator.lab.model import Lab
+from traffic_profiles.placement import place
 
 __all__ = ["job_config"]
 
@@ -28,10 +29,16 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
     The line rate that DCQCN's presets scale with is the slowest NIC link's.
     """
     line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
+    ranks = _ranks(lab, fabric, seed)
     return {
         "seed": seed,
         "nics": [
-            {"name": nic.name, "rank": nic.rank, "address": nic.address, "mac": list(nic.mac)}
+            {
+                "name": nic.name,
+                "rank": ranks[nic.name],
+                "address": nic.address,
+                "mac": list(nic.mac),
+            }
             for nic in fabric.nics
         ],
         "switches": [_switch(lab, fabric, index, seed) for index in range(len(fabric.switches))],
@@ -54,6 +61,16 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
             "max_samples": lab.telemetry.max_samples,
         },
     }
+
+
+def _ranks(lab: Lab, fabric: Fabric, seed: int) -> dict[str, int]:
+    """NIC -> the rank that it carries; NICs that the placement doesn't name have the last ones."""
+    names = [nic.name for nic in fabric.nics]
+    listed = lab.placement.nics or []
+    nics = [*listed, *(name for name in names if name not in listed)]
+    shuffle_seed = seed if lab.placement.order == "shuffled" else None
+    placed = place(range(len(nics)), nics, shuffle_seed=shuffle_seed)
+    return {name: rank for rank, name in placed.items()}
 
 
 def _end(end: End) -> dict[str, Any]:

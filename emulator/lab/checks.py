@@ -38,6 +38,7 @@ def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]
     if expanded:
         yield from _connectivity(fabric)
         yield from _headrooms(lab, fabric)
+        yield from _agents(lab, fabric)
         yield from _placement(lab, fabric)
 
 
@@ -146,6 +147,19 @@ def _headrooms(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
 
 
 def _placement(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    listed = lab.placement.nics
+    if listed is None:
+        return
+    known = {nic.name for nic in fabric.nics}
+    for position, name in enumerate(listed):
+        path: KeyPath = ("placement", "nics", position)
+        if name not in known:
+            yield path, f"is {name}, which is no NIC", "name a NIC of the topology"
+        elif name in listed[:position]:
+            yield path, f"is {name}, which is named before", "name every NIC once"
+
+
+def _agents(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
     placement = lab.agents.placement
     nodes = fabric.node_names
     if placement is None:

@@ -12,6 +12,7 @@ __all__ = [
     "ecn_profile",
     "headroom_bytes",
     "lossless_priorities",
+    "needed_headroom_bytes",
     "shared_bytes",
     "sourced_ecn",
     "strict_priorities",
@@ -80,14 +81,18 @@ def strict_priorities(lab: Lab) -> list[int]:
 
 
 def headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
-    """Headroom per port and lossless priority of a switch: enough for its longest, fastest link.
+    """Headroom per port and lossless priority of a switch: as given, or what is needed."""
+    given = lab.switches.pfc.headroom_bytes
+    return given if given is not None else needed_headroom_bytes(lab, fabric, switch)
+
+
+def needed_headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
+    """Headroom that is enough for the longest, fastest link of a switch.
 
     2 delay rate / 8 + the peer's frame just begun + the own frame that delays the pause + the
     pause frame + the peer's response. Source: IEEE 802.1Q annex N.
     """
     pfc = lab.switches.pfc
-    if pfc.headroom_bytes is not None:
-        return pfc.headroom_bytes
     in_flight = max(
         (
             -(-2 * link.delay_ps * link.rate_bps // (8 * 10**12))

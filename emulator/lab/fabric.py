@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from emulator.lab.documents import KeyPath
 from emulator.lab.topology import Clos, Explicit, ExplicitLink, Link, Topology
 
-__all__ = ["Complaint", "End", "Fabric", "FabricLink", "Nic", "Switch", "expand", "place_nodes"]
+__all__ = ["Complaint", "End", "Fabric", "FabricLink", "Nic", "Switch", "expand"]
 
 Complaint = Callable[[KeyPath, str, str], None]
 """Called with key path, what is wrong and what would be right."""
@@ -347,30 +347,3 @@ class _ExplicitExpansion:
 
 def _expand_explicit(topology: Explicit, complain: Complaint) -> Fabric:
     return _ExplicitExpansion(topology, complain).expand()
-
-
-# Placement ----------------------------------------------------------------------------------------
-
-
-def place_nodes(fabric: Fabric, agents: int) -> dict[str, list[str]]:
-    """Agent name -> nodes, `agents` of them (fewer if there are fewer nodes).
-
-    A switch stays together with the NICs on it where the count allows.
-    """
-    clusters: list[list[str]] = [[] for _ in fabric.switches]
-    loose: list[str] = []
-    for nic, attachment in zip(fabric.nics, fabric.attachment, strict=True):
-        (clusters[attachment[0]] if attachment else loose).append(nic.name)
-    edge = [index for index, cluster in enumerate(clusters) if cluster]
-    for index in edge:
-        clusters[index].insert(0, fabric.switches[index].name)
-    core = [index for index, cluster in enumerate(clusters) if not cluster]
-    for position, index in enumerate(core):
-        home = clusters[edge[position % len(edge)]] if edge else loose
-        home.append(fabric.switches[index].name)
-    ordered = [name for index in edge for name in clusters[index]] + loose
-    count = min(agents, len(ordered))
-    placement: dict[str, list[str]] = {f"agent{index}": [] for index in range(count)}
-    for position, name in enumerate(ordered):
-        placement[f"agent{position * count // len(ordered)}"].append(name)
-    return placement

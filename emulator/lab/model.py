@@ -4,10 +4,9 @@ Passive data with units in the key names. Reading it from YAML is `emulator.lab.
 across keys are `emulator.lab.checks`, its expansion into nodes and links is `emulator.lab.fabric`.
 """
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_serializer
+from pydantic import Field
 
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
@@ -20,6 +19,7 @@ __all__ = [
     "Collectives",
     "Control",
     "Lab",
+    "Placement",
     "Telemetry",
     "TrafficClass",
     "TrafficClasses",
@@ -94,22 +94,29 @@ class TrafficClasses(LabPart):
 class CollectiveRule(LabPart):
     """Chooses the algorithm of some collectives; the first rule that matches holds."""
 
-    kind: str
-    """Kind of collective: all_reduce, all_gather, reduce_scatter, all_to_all, ..."""
+    collective: str
+    """Kind of collective: all_reduce, all_gather, all_to_all, ...; a glob."""
     algorithm: str
-    """Name of the algorithm, for example ring or halving_doubling."""
-    group: str | None = None
-    """Only for this process group."""
-    min_ranks: Annotated[int, Field(ge=1)] | None = None
+    """Name of the algorithm, for example ring."""
+    group: str = "*"
+    """Only for process groups of this name; a glob."""
+    node: str = "*"
+    """Only for trace nodes of this name; a glob."""
+    min_ranks: Annotated[int, Field(ge=1)] = 1
     """Only for groups of at least so many ranks."""
     max_ranks: Annotated[int, Field(ge=1)] | None = None
     """Only for groups of at most so many ranks."""
-    min_size_bytes: Annotated[int, Field(ge=0)] | None = None
-    """Only for at least this size."""
+    min_size_bytes: Annotated[int, Field(ge=0)] = 0
+    """Only for at least this size, as in nccl-tests, after scaling."""
     max_size_bytes: Annotated[int, Field(ge=0)] | None = None
     """Only for at most this size."""
-    options: dict[str, Any] = Field(default_factory=dict)
-    """Options of the algorithm, for example `window`."""
+    window: Annotated[int, Field(ge=1)] | None = None
+    """Pairwise all-to-all: sends that may be outstanding at a rank."""
+    chunk_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Pipelined algorithms: bytes of one chunk."""
+    split_matrix_file: str | None = None
+    """All-to-all: JSON or CSV file of relative weights, row = source, column = destination;
+    relative to the lab file."""
 
 
 class Collectives(LabPart):
@@ -119,6 +126,15 @@ class Collectives(LabPart):
     """In order; what no rule matches has the default of its kind and size."""
 
 
+class Placement(LabPart):
+    """Which NIC carries which rank."""
+
+    order: Literal["listed", "shuffled"] = "listed"
+    """Ranks take the NICs as they come, or in an order that the seed decides."""
+    nics: list[str] | None = None
+    """NIC names in the order of ranks; replaces the order of the topology."""
+
+
 class Agents(LabPart):
     """The processes that carry NICs and switches during a run."""
 
@@ -126,27 +142,13 @@ class Agents(LabPart):
     """Agents; nodes are spread over them, a leaf with its hosts together."""
     placement: dict[str, list[str]] | None = None
     """Agent name -> nodes that it carries, every node exactly once; replaces `count`."""
-    spawn: bool = True
-    """The controller starts the agents on its own machine. False: they run already
-    (`rankwire agent`), are connected to the same broker, and have the names of `placement`."""
 
 
 class Control(LabPart):
     """How controller and agents talk."""
 
-    broker: Annotated[str, Field(pattern=r"^(embedded|mqtts?://[^/\s]+/?)$", repr=False)] = (
-        "embedded"
-    )
-    """`embedded`, or the URL of an MQTT broker: mqtt://[USER:PASSWORD@]HOST:PORT, or
-    mqtts:// for TLS."""
-    http_address: Annotated[str, Field(pattern=r"^[0-9.]+$")] = "127.0.0.1"
-    """Address of the controller's machine from which agents fetch jobs and to which they bring
-    records."""
-
-    @field_serializer("broker")
-    def _without_login(self, broker: str) -> str:
-        """Keep user and password out of records and of what is shown."""
-        return re.sub(r"//[^/]*@", "//", broker)
+    broker: Annotated[str, Field(pattern=r"^(embedded|mqtts?://[^/\s]+/?)$")] = "embedded"
+    """`embedded`, or the URL of an MQTT broker: mqtt://HOST:PORT."""
 
 
 class Telemetry(LabPart):
@@ -179,6 +181,8 @@ class Lab(LabPart):
     """The receiver's part of DCQCN."""
     collectives: Collectives = Collectives()
     """Algorithms of the collectives."""
+    placement: Placement = Placement()
+    """Ranks on NICs."""
     agents: Agents = Agents()
     """Processes of a run."""
     control: Control = Control()
@@ -188,4 +192,5 @@ class Lab(LabPart):
     telemetry: Telemetry = Telemetry()
     """Time series."""
     default_profile: str = "moe-training"
-    """Profile that is used when neither a trace nor a profile is given."""
+    """Profile that is used when neither a trace nor a profile is given; may have parameters:
+    NAME,KEY=VALUE,... as after `--profile`."""

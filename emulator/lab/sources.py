@@ -1,0 +1,35 @@
+"""Every value that a preset or formula decides, with its source: for `lab show` and `run.json`."""
+
+from emulator.lab.congestion import Dcqcn
+from emulator.lab.effective import headroom_bytes, shared_bytes, sourced_ecn
+from emulator.lab.loading import LoadedLab
+from emulator.lab.model import Lab
+from emulator.presets import Sourced
+
+__all__ = ["sourced_tables"]
+
+
+def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
+    """Title -> parameter -> value with its source, for everything that a preset decides."""
+    lab, fabric = loaded.lab, loaded.fabric
+    control = lab.congestion_control
+    line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
+    tables: dict[str, dict[str, Sourced]] = {}
+    fallback = "mlx5"
+    if isinstance(control, Dcqcn):
+        fallback = control.preset
+        tables["congestion_control"] = control.resolve(line_rate_bps)
+    tables["notification_point"] = lab.notification_point.resolve(fallback)
+    tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
+    if fabric.switches:
+        formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"
+        rest = "buffer without headrooms"
+        tables["switches.pfc"] = {
+            "headroom_bytes": Sourced(headroom_bytes(lab, fabric, 0), formula),
+            "shared_buffer_bytes": Sourced(shared_bytes(lab, fabric, 0), rest),
+        }
+    return tables
+
+
+def _uses_formula(lab: Lab) -> bool:
+    return lab.switches.pfc.headroom_bytes is None

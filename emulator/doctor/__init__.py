@@ -1,0 +1,24 @@
+"""What is likely to go wrong with a lab: rules of the field, checked before a run.
+
+A lab that loads is possible; a diagnosis says whether it is wise. `diagnose` collects them.
+"""
+
+from emulator.doctor.buffers import buffer_rules
+from emulator.doctor.classes import class_rules
+from emulator.doctor.diagnosis import Diagnosis, Level
+from emulator.doctor.machine import machine_rules
+from emulator.doctor.rates import rate_rules
+from emulator.lab import LoadedLab
+
+__all__ = ["Diagnosis", "Level", "diagnose"]
+
+
+def diagnose(loaded: LoadedLab) -> list[Diagnosis]:
+    """Every rule's finding, good ones included, worst first."""
+    findings = [
+        *class_rules(loaded),
+        *buffer_rules(loaded),
+        *rate_rules(loaded),
+        *machine_rules(loaded),
+    ]
+    return sorted(findings, key=lambda finding: -finding.level.value)

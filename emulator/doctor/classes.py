@@ -1,0 +1,74 @@
+"""Tags and priorities: whether every packet lands where its treatment is."""
+
+from collections.abc import Iterator
+
+from emulator.doctor.diagnosis import Diagnosis, Level
+from emulator.lab import LoadedLab
+from emulator.lab.effective import ecn_priorities, lossless_priorities, strict_priorities
+from emulator.lab.model import Lab
+
+__all__ = ["class_rules"]
+
+_SONIC_LOSSLESS_DSCP = (3, 4)
+"""DSCPs that a stock SONiC map takes to lossless classes. Source: qos_config.j2."""
+
+
+def class_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
+    """Findings about the traffic classes."""
+    lab = loaded.lab
+    yield _ecn_capable(lab)
+    yield _marked_priority(lab)
+    yield _cnp_not_paused(lab)
+    yield _cnp_strict(lab)
+    yield _dscp_map(lab)
+
+
+def _ecn_capable(lab: Lab) -> Diagnosis:
+    rule = "data packets are ECN-capable"
+    if not lab.switches.ecn.enabled:
+        return Diagnosis(Level.WARNING, rule, "ECN is off", "set switches.ecn.enabled=true")
+    if not lab.traffic_classes.data_ecn_capable:
+        what = "switches mark only ECT packets, and the data's are not"
+        return Diagnosis(Level.WRONG, rule, what, "set traffic_classes.data_ecn_capable=true")
+    return Diagnosis(Level.GOOD, rule, "they carry ECT(0)")
+
+
+def _marked_priority(lab: Lab) -> Diagnosis:
+    rule = "the data's priority is marked"
+    priority = lab.traffic_classes.data.priority
+    if lab.switches.ecn.enabled and priority not in ecn_priorities(lab):
+        what = f"data has priority {priority}, marks are on {ecn_priorities(lab)}"
+        return Diagnosis(Level.WRONG, rule, what, f"add {priority} to switches.ecn.priorities")
+    return Diagnosis(Level.GOOD, rule, f"priority {priority}")
+
+
+def _cnp_not_paused(lab: Lab) -> Diagnosis:
+    rule = "notifications are never paused"
+    priority = lab.traffic_classes.cnp.priority
+    if priority in lossless_priorities(lab):
+        what = f"their priority {priority} is lossless: a pause would hold back the cure"
+        return Diagnosis(Level.WRONG, rule, what, "give traffic_classes.cnp a lossy priority")
+    return Diagnosis(Level.GOOD, rule, f"priority {priority} is lossy")
+
+
+def _cnp_strict(lab: Lab) -> Diagnosis:
+    rule = "notifications go first"
+    priority = lab.traffic_classes.cnp.priority
+    if priority not in strict_priorities(lab):
+        what = f"their priority {priority} is weighted: they queue behind data"
+        remedy = f"add {priority} to switches.strict_priorities"
+        return Diagnosis(Level.WARNING, rule, what, remedy)
+    return Diagnosis(Level.GOOD, rule, f"priority {priority} is strict")
+
+
+def _dscp_map(lab: Lab) -> Diagnosis:
+    rule = "the data's DSCP is lossless in the fabric"
+    data = lab.traffic_classes.data
+    if data.priority not in lossless_priorities(lab):
+        what = f"priority {data.priority} is lossy: drops make go-back-N retransmissions"
+        remedy = f"add {data.priority} to switches.pfc.priorities, if the fabric is lossless"
+        return Diagnosis(Level.WARNING, rule, what, remedy)
+    what = f"DSCP {data.dscp} has the lossless priority {data.priority} here"
+    if data.dscp not in _SONIC_LOSSLESS_DSCP:
+        what += "; on real switches check the map: stock SONiC takes only DSCP 3 and 4 to lossless"
+    return Diagnosis(Level.GOOD, rule, what)

@@ -1,0 +1,98 @@
+"""Rates of the reaction point: whether many flows can slow down together, and come back."""
+
+from collections.abc import Iterator
+
+from emulator.doctor.diagnosis import Diagnosis, Level
+from emulator.lab import LoadedLab
+from emulator.lab.congestion import Dcqcn
+from emulator.presets import APPROXIMATE_PRESETS, Sourced
+
+__all__ = ["rate_rules"]
+
+_FRAME_OVERHEAD_BYTES = 82
+
+
+def rate_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
+    """Findings about DCQCN's parameters and the fabric's rates."""
+    control = loaded.lab.congestion_control
+    yield from _oversubscription(loaded)
+    if not isinstance(control, Dcqcn):
+        finding = "a fixed rate doesn't react: an incast fills buffers and is paused"
+        yield Diagnosis(Level.WARNING, "senders react to congestion", finding, "use dcqcn")
+        return
+    line_rate_bps = min(link.rate_bps for link in loaded.fabric.nic_links.values())
+    values = control.resolve(line_rate_bps)
+    yield _starvation(loaded, values)
+    yield _sum_of_minimum_rates(loaded, values, line_rate_bps)
+    yield _alpha_period(loaded, values, control.preset)
+    yield _notifications(loaded)
+    if control.preset in APPROXIMATE_PRESETS:
+        finding = f"{control.preset}: {APPROXIMATE_PRESETS[control.preset]}"
+        yield Diagnosis(Level.WARNING, "the preset is exact", finding, "keep it in mind")
+
+
+def _starvation(loaded: LoadedLab, values: dict[str, Sourced]) -> Diagnosis:
+    """Rule: at R_min a packet takes no longer than an increase period.
+
+    Below, a flow at R_min has more increase events than packets that could be marked.
+    """
+    rule = "the minimum rate can still be marked"
+    period_ns = int(values["rate_increase_period_ns"].value)
+    minimum = int(values["min_rate_bps"].value)
+    frame_bits = 8 * (loaded.lab.transport.mtu_bytes + _FRAME_OVERHEAD_BYTES)
+    least = -(-frame_bits * 10**9 // period_ns)
+    finding = f"{minimum / 1e6:g} Mb/s, 1 packet per increase period is {least / 1e6:.0f} Mb/s"
+    if minimum < least:
+        remedy = f"set dcqcn.min_rate_bps to at least {least}, or many flows may never slow down"
+        return Diagnosis(Level.WARNING, rule, finding, remedy)
+    return Diagnosis(Level.GOOD, rule, finding)
+
+
+def _sum_of_minimum_rates(
+    loaded: LoadedLab, values: dict[str, Sourced], line_rate_bps: int
+) -> Diagnosis:
+    rule = "all senders at their minimum fit one link"
+    senders = (len(loaded.fabric.nics) - 1) * loaded.lab.transport.qps_per_peer
+    total = senders * int(values["min_rate_bps"].value)
+    finding = f"{senders} queue pairs x minimum = {total / 1e9:g} of {line_rate_bps / 1e9:g} Gb/s"
+    if total >= line_rate_bps:
+        remedy = f"set dcqcn.min_rate_bps below {line_rate_bps // max(senders, 1)}"
+        return Diagnosis(Level.WRONG, rule, finding, remedy)
+    return Diagnosis(Level.GOOD, rule, finding)
+
+
+def _alpha_period(loaded: LoadedLab, values: dict[str, Sourced], preset: str) -> Diagnosis:
+    """Rule of the paper: K > N, or alpha decays between two notifications of a congested flow."""
+    rule = "alpha decays slower than notifications come"
+    period_ns = int(values["alpha_update_period_ns"].value)
+    interval_ns = int(loaded.lab.notification_point.resolve(preset)["cnp_interval_ns"].value)
+    finding = f"K = {period_ns / 1e3:g} us, N = {interval_ns / 1e3:g} us"
+    if values["alpha_update"].value == "on_cnp" and period_ns <= interval_ns:
+        remedy = f"set dcqcn.alpha_update_period_ns above {interval_ns}"
+        return Diagnosis(Level.WARNING, rule, finding, remedy)
+    return Diagnosis(Level.GOOD, rule, finding)
+
+
+def _notifications(loaded: LoadedLab) -> Diagnosis:
+    rule = "receivers notify"
+    if not loaded.lab.notification_point.enabled:
+        finding = "notification_point.enabled is false: senders never learn of marks"
+        return Diagnosis(Level.WRONG, rule, finding, "set np.enabled=true")
+    return Diagnosis(Level.GOOD, rule, "marks cause notifications")
+
+
+def _oversubscription(loaded: LoadedLab) -> Iterator[Diagnosis]:
+    """Down over up capacity of every switch with hosts; the worst is told."""
+    fabric = loaded.fabric
+    worst, name = 0.0, ""
+    for switch, entries in zip(fabric.switches, fabric.neighbours, strict=True):
+        down = sum(link.rate_bps for _, other, link in entries if not other.is_switch)
+        up = sum(link.rate_bps for _, other, link in entries if other.is_switch)
+        if up and down / up > worst:
+            worst, name = down / up, switch.name
+    if worst > 1:
+        finding = f"{name} has {worst:.3g}:1 towards the other switches"
+        remedy = "expect congestion there; more or faster links make it non-blocking"
+        yield Diagnosis(Level.WARNING, "the fabric is non-blocking", finding, remedy)
+    elif worst > 0:
+        yield Diagnosis(Level.GOOD, "the fabric is non-blocking", f"at most {worst:.3g}:1")

@@ -1,0 +1,48 @@
+"""The doctor tells what a lab that loads will still do wrong."""
+
+import pytest
+
+from emulator.doctor import Level, diagnose
+from emulator.lab import list_labs, load
+
+
+def levels(lab: str, *overrides: str) -> dict[str, Level]:
+    return {item.rule: item.level for item in diagnose(load(lab, overrides))}
+
+
+@pytest.mark.parametrize("name", sorted(list_labs()))
+def test_no_shipped_lab_has_anything_wrong(name: str) -> None:
+    assert Level.WRONG not in levels(name).values()
+
+
+@pytest.mark.parametrize(
+    ("override", "rule", "level"),
+    [
+        ("traffic_classes.data_ecn_capable=false", "data packets are ECN-capable", Level.WRONG),
+        ("ecn.priorities=[0]", "the data's priority is marked", Level.WRONG),
+        ("traffic_classes.cnp={dscp: 26, priority: 3}", "notifications are never paused", 2),
+        ("switches.strict_priorities=[]", "notifications go first", Level.WARNING),
+        ("pfc.priorities=[4]", "the data's DSCP is lossless in the fabric", Level.WARNING),
+        ("ecn={kmin_bytes: 4000000, kmax_bytes: 5000000}", "marking begins before pausing", 2),
+        ("pfc.headroom_bytes=1000", "headroom holds what is in flight", Level.WRONG),
+        ("pfc.xon_offset_bytes=100", "resuming is two packets below pausing", Level.WARNING),
+        ("dcqcn.min_rate_bps=1000000", "the minimum rate can still be marked", Level.WARNING),
+        ("dcqcn.min_rate_bps=90000000000", "all senders at their minimum fit one link", 2),
+        ("np.enabled=false", "receivers notify", Level.WRONG),
+        ("time_dilation=1", "the time dilation fits this machine", Level.WARNING),
+        ("control.broker=mqtt://127.0.0.1:1", "the broker answers", Level.WRONG),
+        ("dcqcn.preset=irdma", "the preset is exact", Level.WARNING),
+    ],
+)
+def test_a_rule_that_doesn_t_hold_is_told(override: str, rule: str, level: Level | int) -> None:
+    assert levels("loopback-clos", override)[rule] == Level(level)
+
+
+def test_the_paper_s_alpha_period_must_exceed_the_notification_interval() -> None:
+    found = levels("incast-8", "dcqcn.alpha_update_period_ns=40000")
+    assert found["alpha decays slower than notifications come"] is Level.WARNING
+
+
+def test_oversubscription_is_told() -> None:
+    found = levels("loopback-clos", "topology.fabric_link.parallel=1")
+    assert found["the fabric is non-blocking"] is Level.WARNING

@@ -40,8 +40,11 @@ examples:
 exit status: 0 done, 1 the run failed or a gate did not hold, 2 the input is wrong"""
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command; each subcommand sets `execute`."""
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command, or of one subcommand; each sets `execute`.
+
+    One alone spares the imports of all the others.
+    """
     parser = argparse.ArgumentParser(
         prog="rankwire",
         description="Drives a lab's NICs and switches with the traffic of a real AI job and "
@@ -52,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"rankwire {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in _COMMANDS:
+    for name in _COMMANDS if only is None else (only,):
         module_name = f"emulator.commands.{name}"
         if importlib.util.find_spec(module_name) is not None:
             importlib.import_module(module_name).register(subparsers)
@@ -61,7 +64,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status; a foreseen error is never a traceback."""
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    only = words[0] if words and words[0] in _COMMANDS else None
+    options = build_parser(only).parse_args(words)
     try:
         status: int = options.execute(options)
         sys.stdout.flush()

@@ -12,10 +12,8 @@ from rich.table import Table
 from emulator.commands.arguments import add_lab_arguments
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
-from emulator.lab.congestion import Dcqcn
-from emulator.lab.effective import headroom_bytes, shared_bytes, sourced_ecn
 from emulator.lab.overrides import all_paths
-from emulator.presets import Sourced
+from emulator.lab.sources import sourced_tables
 
 __all__ = ["execute", "register"]
 
@@ -117,32 +115,6 @@ def resolved(loaded: LoadedLab) -> dict[str, Any]:
         },
         "config": job_config(loaded.lab, loaded.fabric, seed=1),
     }
-
-
-def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
-    """Title -> parameter -> value with its source, for everything that a preset decides."""
-    lab, fabric = loaded.lab, loaded.fabric
-    control = lab.congestion_control
-    line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
-    tables: dict[str, dict[str, Sourced]] = {}
-    fallback = "mlx5"
-    if isinstance(control, Dcqcn):
-        fallback = control.preset
-        tables["congestion_control"] = control.resolve(line_rate_bps)
-    tables["notification_point"] = lab.notification_point.resolve(fallback)
-    tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
-    if fabric.switches:
-        formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"
-        rest = "buffer without headrooms"
-        tables["switches.pfc"] = {
-            "headroom_bytes": Sourced(headroom_bytes(lab, fabric, 0), formula),
-            "shared_buffer_bytes": Sourced(shared_bytes(lab, fabric, 0), rest),
-        }
-    return tables
-
-
-def _uses_formula(lab: Lab) -> bool:
-    return lab.switches.pfc.headroom_bytes is None
 
 
 def _counts(loaded: LoadedLab) -> str:

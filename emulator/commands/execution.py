@@ -1,0 +1,154 @@
+"""What `run` and `predict` have in common: build the job, drive it, keep the records, tell."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from dataplane.errors import RunError
+from emulator.commands.arguments import add_job_arguments
+from emulator.commands.options import binding_options
+from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
+from emulator.job import Job, JobRequest, build_job
+from emulator.progress import ProgressDisplay
+from emulator.run_directory import make_run_directory, writing
+from emulator.summary import summarise, summary_table
+from metrics.records import RunRecords, verify_bytes, write_records
+from metrics.report import write_report
+
+__all__ = ["Drive", "add_execution_arguments", "clock_facts", "execute_job", "job_request", "store"]
+
+Drive = Callable[[Job, Path, ProgressDisplay], tuple[EngineRecords, dict[str, Any]]]
+"""Drives a job to its end: engine records, and facts for `run.json`."""
+
+
+def add_execution_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `run` and `predict` take alike."""
+    add_job_arguments(parser)
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory of the records (default runs/TIME-LAB-COMMAND); must not hold anything",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def job_request(options: argparse.Namespace) -> JobRequest:
+    """What the options ask for."""
+    return JobRequest(
+        lab=options.lab,
+        overrides=tuple(options.set),
+        trace=None if options.trace is None else Path(options.trace),
+        profile=options.profile,
+        binding=binding_options(options),
+        iterations=options.iterations,
+        size_scale=options.size_scale,
+        seed=options.seed,
+    )
+
+
+def execute_job(options: argparse.Namespace, command: str, drive: Drive) -> int:
+    """Build, drive, record and report; returns the exit status.
+
+    The records of a failed or interrupted job are kept as well.
+    """
+    job = build_job(job_request(options))
+    directory = make_run_directory(options.out, job.loaded.lab.name, command)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    started_s = time.monotonic()
+    failure: RunFailed | None = None
+    facts: dict[str, Any] = {}
+    engine: EngineRecords | None = None
+    with ProgressDisplay(job.loaded.lab.name, quiet=options.quiet) as display:
+        try:
+            engine, facts = drive(job, directory, display)
+        except RunFailed as error:
+            failure, engine = error, error.records
+            facts = {"control": error.report.as_dict()} if error.report else {}
+    run = {
+        **job.run_info,
+        **clock_facts(job, command),
+        "started_at": started_at,
+        "wall_seconds": time.monotonic() - started_s,
+        "outcome": "complete" if failure is None else str(failure),
+        **facts,
+    }
+    if engine is not None:
+        with writing(directory):
+            records = store(directory, job, engine, run)
+        _tell(records, options, run)
+        if failure is None:
+            verify_bytes(records)
+    return _status(failure, directory)
+
+
+def clock_facts(job: Job, command: str) -> dict[str, Any]:
+    """What `run.json` says about the clock: a prediction's is virtual, and not dilated."""
+    if command == "predict":
+        return {"command": command, "clock": "virtual", "time_dilation": 1}
+    return {"command": command, "clock": "wall", "time_dilation": job.lab.time_dilation}
+
+
+def store(directory: Path, job: Job, engine: EngineRecords, run: dict[str, Any]) -> RunRecords:
+    """Write the records of a job; the same tables for run and predict."""
+    return write_records(
+        directory,
+        run=run,
+        programs=job.programs,
+        instances=job.compiled.instances,
+        config=job.config,
+        engine=engine,
+        row_names=job.row_names,
+        lanes=job.compiled.lanes,
+    )
+
+
+def _tell(records: RunRecords, options: argparse.Namespace, run: dict[str, Any]) -> None:
+    with writing(records.directory):
+        report = write_report(records.directory)
+    rows = summarise(records.collectives)
+    if options.json:
+        print(json.dumps(_as_json(records, report, [row.as_dict() for row in rows])))
+        return
+    console = Console()
+    console.print(summary_table(rows))
+    facts = records.run
+    console.print(f"% of ideal: {facts['ideal']['formula']}", markup=False, highlight=False)
+    emulated_ms = facts["emulated_ns"] / 1e6
+    console.print(f"{emulated_ms:.3f} ms emulated in {run['wall_seconds']:.1f} s of wall time")
+    for warning in facts["warnings"]:
+        console.print(f"warning: {warning}", markup=False, highlight=False)
+    console.print(f"records: {records.directory}", soft_wrap=True, highlight=False)
+    console.print(f"report:  {report}", soft_wrap=True, highlight=False)
+
+
+def _as_json(records: RunRecords, report: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    facts = records.run
+    return {
+        "directory": str(records.directory),
+        "report": str(report),
+        "outcome": facts["outcome"],
+        "emulated_ns": facts["emulated_ns"],
+        "wall_seconds": facts["wall_seconds"],
+        "ops_done": facts["ops_done"],
+        "ops_total": facts["ops_total"],
+        "byte_conservation": facts["byte_conservation"],
+        "ideal": facts["ideal"],
+        "collectives": rows,
+        "warnings": facts["warnings"],
+    }
+
+
+def _status(failure: RunFailed | None, directory: Path) -> int:
+    if failure is None:
+        return 0
+    kept = f"records so far: {directory}" if failure.records is not None else "no records"
+    print(f"rankwire: {failure}; {kept}", file=sys.stderr)
+    return 130 if isinstance(failure, RunInterrupted) else RunError.exit_status

@@ -1,0 +1,136 @@
+"""Progress on stderr: a bar on a terminal, a line now and then elsewhere, nothing when quiet."""
+
+import sys
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+__all__ = ["ProgressDisplay", "ProgressPoint"]
+
+_LINE_PERIOD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPoint:
+    """How far a run or prediction is."""
+
+    phase: str
+    """One word: joining, running, predicting, ..."""
+    operations_done: int = 0
+    operations_total: int = 0
+    emulated_ps: int = 0
+    """Emulated time."""
+    events: int = 0
+    """Events handled so far; 0 when unknown."""
+    lateness_ns: int = 0
+    """99th percentile of how late events were dispatched, wall time; runs only."""
+
+
+class ProgressDisplay:
+    """Shows `ProgressPoint`s; use it as a context manager."""
+
+    def __init__(self, title: str, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, file=sys.stderr)
+        self._title = title
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        self._started_s = time.monotonic()
+        self._line_due_s = self._started_s + _LINE_PERIOD_S
+        self._rate = _Rate()
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal and not self._quiet:
+            self._bar = Progress(
+                TextColumn("[bold]{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.percentage:>3.0f}%  {task.fields[detail]}"),
+                TimeElapsedColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=None, detail="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, point: ProgressPoint) -> None:
+        """Show the newest state; cheap enough to be called many times a second."""
+        now_s = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(
+                self._task,
+                description=f"{self._title} {point.phase}",
+                total=point.operations_total or None,
+                completed=point.operations_done,
+                detail=self._detail(point, now_s),
+            )
+        elif not self._quiet and now_s >= self._line_due_s:
+            self._line_due_s = now_s + _LINE_PERIOD_S
+            share = 100 * point.operations_done / max(point.operations_total, 1)
+            detail = self._detail(point, now_s)
+            print(f"{self._title} {point.phase} {share:.0f}%  {detail}", file=sys.stderr)
+
+    def _detail(self, point: ProgressPoint, now_s: float) -> str:
+        parts = [f"{point.operations_done}/{point.operations_total} ops"]
+        parts.append(f"{_scaled(point.emulated_ps / 1e12)}s emulated")
+        rate = self._rate.of(point.events, now_s)
+        if rate > 0:
+            parts.append(f"{_scaled(rate)}events/s")
+        if point.lateness_ns:
+            parts.append(f"late {point.lateness_ns / 1000:.0f} us (p99)")
+        left_s = self._left_s(point, now_s)
+        if left_s is not None:
+            parts.append(f"{_clock(left_s)} left")
+        return "  ".join(parts)
+
+    def _left_s(self, point: ProgressPoint, now_s: float) -> float | None:
+        share = point.operations_done / max(point.operations_total, 1)
+        if share <= 0.01:
+            return None
+        return (now_s - self._started_s) * (1 - share) / share
+
+
+class _Rate:
+    """Events per second over the last second or so."""
+
+    def __init__(self) -> None:
+        self._at_s = 0.0
+        self._events = 0
+        self._rate = 0.0
+
+    def of(self, events: int, now_s: float) -> float:
+        if now_s - self._at_s >= 0.5:
+            if self._at_s > 0:
+                self._rate = (events - self._events) / (now_s - self._at_s)
+            self._at_s, self._events = now_s, events
+        return self._rate
+
+
+def _scaled(value: float) -> str:
+    """Three digits and an SI prefix: 1.23 m, 45.6 k."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    for factor, prefix in ((1e-3, "m"), (1e-6, "u"), (1e-9, "n")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}"
+    return "0 "
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

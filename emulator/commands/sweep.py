@@ -1,0 +1,180 @@
+"""`rankwire sweep`: a job under a grid of settings, ranked by one figure."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from dataplane.errors import InputError, Problem
+from emulator.commands.arguments import positive_int
+from emulator.run_directory import writing
+from emulator.sweep.execution import Drive, PointResult, run_points
+from emulator.sweep.page import write_page
+from emulator.sweep.points import Points, expand_points
+from emulator.sweep.ranking import Ranking, rank, ranking_table, write_ranking
+from emulator.sweep.spec import LoadedSweep, load_sweep
+
+__all__ = ["execute", "register"]
+
+_EPILOG = """\
+examples:
+  rankwire sweep lab_configs/sweeps/dcqcn-ecn.yaml
+  rankwire sweep my-sweep.yaml --workers 8 --out runs/my-sweep
+
+An interrupted sweep goes on where it was when it is started again with the same --out."""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "sweep",
+        help="many settings against one job, ranked",
+        description="Run or predict a job under every combination of a grid of settings, and "
+        "rank them by one figure.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("spec", metavar="SPEC", type=Path, help="sweep file (YAML)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="default runs/sweep-NAME")
+    parser.add_argument(
+        "--workers", type=positive_int, metavar="N", help="processes (default one per processor)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run what is left of the sweep, then rank and store; 1 when a point failed."""
+    sweep = load_sweep(options.spec)
+    points = expand_points(sweep)
+    directory = _directory(options, sweep)
+    drive = _run_drive() if sweep.spec.mode == "run" else None
+    results = list(_shown(sweep, points, directory, drive, options))
+    ranking = rank(points.points, results, sweep.spec.rank_by)
+    _store(ranking, sweep, points, directory)
+    _tell(ranking, points, results, directory, options)
+    return 0 if all(result.is_complete for result in results) else 1
+
+
+def _directory(options: argparse.Namespace, sweep: LoadedSweep) -> Path:
+    """The sweep's directory: a new one, or that of the same sweep."""
+    path: Path = options.out or Path("runs") / f"sweep-{sweep.spec.name}"
+    mark = path / "sweep.name"
+    try:
+        if path.exists() and any(path.iterdir()) and _name_in(mark) != sweep.spec.name:
+            what = f"holds something else than the sweep {sweep.spec.name}"
+            raise InputError(Problem(str(path), what, "give another directory with --out"))
+        path.mkdir(parents=True, exist_ok=True)
+        mark.write_text(sweep.spec.name, encoding="utf-8")
+    except OSError as error:
+        what = f"can't be written: {error.strerror or error}"
+        remedy = "give a writable directory with --out"
+        raise InputError(Problem(str(path), what, remedy)) from error
+    return path
+
+
+def _name_in(mark: Path) -> str | None:
+    return mark.read_text(encoding="utf-8") if mark.is_file() else None
+
+
+def _shown(
+    sweep: LoadedSweep,
+    points: Points,
+    directory: Path,
+    drive: Drive | None,
+    options: argparse.Namespace,
+) -> Iterator[PointResult]:
+    """The results, with a bar on stderr."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=options.quiet or not console.is_terminal,
+    ) as progress:
+        task = progress.add_task(f"{sweep.spec.name} {sweep.spec.mode}", total=len(points.points))
+        for result in run_points(points.points, directory, workers=options.workers, drive=drive):
+            progress.advance(task)
+            if not result.is_complete:
+                print(f"rankwire: {result.directory}: {result.outcome}", file=sys.stderr)
+            yield result
+
+
+def _run_drive() -> Drive:
+    from emulator.commands.run import sweep_drive  # noqa: PLC0415  only real runs need it
+
+    return sweep_drive
+
+
+def _store(ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path) -> None:
+    facts: dict[str, Any] = {
+        "name": sweep.spec.name,
+        "spec": sweep.spec.model_dump(mode="json"),
+        "spec_file": str(sweep.path),
+        "impossible": [
+            {"settings": settings, "reason": reason} for settings, reason in points.impossible
+        ],
+    }
+    write_ranking(ranking, directory, facts)
+    better = "higher" if ranking.higher_is_better else "lower"
+    notes = [
+        sweep.spec.description,
+        f"{sweep.spec.mode} of {sweep.spec.trace or sweep.spec.profile or 'the default profile'} "
+        f"on {sweep.spec.lab}; iterations {sweep.spec.iterations}, "
+        f"size scale {sweep.spec.size_scale:g}; {better} {ranking.figure} is better",
+        f"{len(points.impossible)} combinations left out as impossible",
+    ]
+    write_page(ranking, directory / "sweep.html", title=f"Sweep {sweep.spec.name}", notes=notes)
+    with writing(directory):
+        source = sweep.path.read_text(encoding="utf-8")
+        (directory / "spec.yaml").write_text(source, encoding="utf-8")
+
+
+def _tell(
+    ranking: Ranking,
+    points: Points,
+    results: list[PointResult],
+    directory: Path,
+    options: argparse.Namespace,
+) -> None:
+    failed = sum(not result.is_complete for result in results)
+    reused = sum(result.reused for result in results)
+    if options.json:
+        document = {
+            "directory": str(directory),
+            "rank_by": ranking.figure,
+            "points": len(results),
+            "failed": failed,
+            "reused": reused,
+            "impossible": len(points.impossible),
+            "table": ranking.table.to_dicts(),
+        }
+        print(json.dumps(document))
+        return
+    console = Console()
+    console.print(ranking_table(ranking))
+    better = "higher" if ranking.higher_is_better else "lower"
+    console.print(
+        f"{len(results)} points ({reused} from before, {failed} failed, "
+        f"{len(points.impossible)} impossible); {better} {ranking.figure} is better",
+        highlight=False,
+    )
+    console.print(f"table: {directory / 'sweep.parquet'}", soft_wrap=True, highlight=False)
+    console.print(f"page:  {directory / 'sweep.html'}", soft_wrap=True, highlight=False)

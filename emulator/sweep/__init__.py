@@ -1,0 +1,1 @@
+"""Sweeps: one job under many settings, ranked by a figure."""

@@ -1,0 +1,107 @@
+"""The figures of one run by which a sweep ranks: computed from its records, nothing else."""
+
+import difflib
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from metrics.records import RunRecords
+
+__all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of"]
+
+_STATISTICS: Mapping[str, float] = {"p50_ns": 0.5, "p95_ns": 0.95, "p99_ns": 0.99, "max_ns": 1.0}
+_MEDIANS = ("algbw_GBps", "busbw_GBps", "ideal_ratio")
+_KINDS = (
+    "all", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce",
+    "gather", "scatter", "barrier", "send_recv", "flows",
+)  # fmt: skip
+_TOTALS = (
+    "emulated_ns",
+    "marked_packets",
+    "cnps",
+    "retransmitted_packets",
+    "dropped_packets",
+    "pause_frames",
+    "max_queue_bytes",
+)
+
+HIGHER_IS_BETTER = frozenset(_MEDIANS)
+"""Last parts of figures of which more is better; of all others, less is."""
+
+
+def figure_problem(name: str) -> tuple[str, str] | None:
+    """What is wrong with the name of a figure, and what would be right; `None` if nothing is."""
+    known = [*_TOTALS, *(f"{kind}.{part}" for kind in _KINDS for part in _parts(kind))]
+    if name in known:
+        return None
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    remedy = f"did you mean {near[0]}?" if near else "write KIND.FIGURE, for example all.p99_ns"
+    return f"is {name}, which is no figure", remedy
+
+
+def figures_of(records: RunRecords) -> dict[str, float]:
+    """Every figure of a run.
+
+    Times are ns; quantiles are by nearest rank, so that with fewer than 100 samples the p99 is
+    the largest one (`KIND.count` tells).
+    """
+    figures = _collective_figures(records.collectives)
+    figures |= _flow_figures(records.flows)
+    figures["emulated_ns"] = float(records.run["emulated_ns"])
+    for column in ("marked_packets", "cnps", "retransmitted_packets"):
+        figures[column] = float(records.flows[column].sum())
+    queues = records.queues
+    figures["dropped_packets"] = float(queues["dropped_packets"].sum())
+    figures["pause_frames"] = float(queues["pause_frames_sent"].sum())
+    deepest = queues["max_depth_bytes"].max()
+    figures["max_queue_bytes"] = float(deepest) if isinstance(deepest, int | float) else 0.0
+    return figures
+
+
+def _parts(kind: str) -> list[str]:
+    parts = [*_STATISTICS, "mean_ns", "count"]
+    return [*parts, "slowdown_p99"] if kind == "flows" else [*parts, *_MEDIANS]
+
+
+def _collective_figures(collectives: pl.DataFrame) -> dict[str, float]:
+    complete = collectives.filter(pl.col("complete")).with_columns(pl.col("kind").cast(pl.String))
+    figures = _of_kind("all", complete)
+    for part in complete.partition_by("kind"):
+        figures |= _of_kind(part["kind"][0], part)
+    return figures
+
+
+def _of_kind(kind: str, frame: pl.DataFrame) -> dict[str, float]:
+    figures = _times(kind, frame["completion_time_ns"].to_numpy())
+    for column in _MEDIANS:
+        median = frame[column].drop_nulls().median()
+        if isinstance(median, int | float):
+            figures[f"{kind}.{column}"] = float(median)
+    return figures
+
+
+def _flow_figures(flows: pl.DataFrame) -> dict[str, float]:
+    complete = flows.filter(pl.col("completion_time_ns").is_not_null())
+    figures = _times("flows", complete["completion_time_ns"].to_numpy())
+    slowdown = complete["slowdown"].drop_nulls().to_numpy()
+    if len(slowdown):
+        figures["flows.slowdown_p99"] = _nearest_rank(np.sort(slowdown), 0.99)
+    return figures
+
+
+def _times(kind: str, times_ns: NDArray[np.float64]) -> dict[str, float]:
+    figures = {f"{kind}.count": float(len(times_ns))}
+    if len(times_ns):
+        ordered = np.sort(times_ns)
+        figures |= {
+            f"{kind}.{name}": _nearest_rank(ordered, share) for name, share in _STATISTICS.items()
+        }
+        figures[f"{kind}.mean_ns"] = float(ordered.mean())
+    return figures
+
+
+def _nearest_rank(ordered: NDArray[np.float64], share: float) -> float:
+    rank = int(np.ceil(round(share * len(ordered), 9)))
+    return float(ordered[max(rank, 1) - 1])

@@ -1,0 +1,92 @@
+"""The sweep file: which lab and job, which settings, which figure decides."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from dataplane.errors import InputError
+from emulator.lab.base import LabPart
+from emulator.lab.documents import read_document
+from emulator.lab.problems import problems_of
+from emulator.sweep.figures import figure_problem
+
+__all__ = ["LoadedSweep", "SweepSpec", "load_sweep"]
+
+
+class SweepSpec(LabPart):
+    """One sweep."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=63)]
+    """Lower case letters, digits and dashes; names the directory."""
+    description: str = ""
+    """What the sweep is to find out."""
+    lab: str
+    """Lab file, relative to this file, or the name of a lab."""
+    mode: Literal["predict", "run"] = "predict"
+    """Virtual time, several points at once; or real packets, one point after the other."""
+    trace: str | None = None
+    """Directory of traces, relative to this file."""
+    profile: str | None = None
+    """Built-in job; left out with `trace` left out, the lab's default."""
+    iterations: Annotated[int, Field(ge=1)] = 1
+    """Repetitions of the traces in every point."""
+    size_scale: Annotated[float, Field(gt=0)] = 1.0
+    """Factor on message sizes."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Settings of every point: path -> value, as with `--set`."""
+    grid: Annotated[dict[str, list[Any]], Field(min_length=1)]
+    """Path -> values; every combination is a point. `dcqcn.`, `ecn.`, `pfc.` and `np.` stand for
+    the longer paths."""
+    skip_impossible: bool = False
+    """Leave out combinations that the lab refuses, such as kmin above kmax."""
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = Field(default=[1])
+    """Every combination is repeated with each."""
+    rank_by: str = "all.p99_ns"
+    """Figure that ranks the points: KIND.FIGURE, for example all_reduce.p99_ns, all.busbw_GBps."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSweep:
+    """A checked sweep and the file that it stands in."""
+
+    spec: SweepSpec
+    path: Path
+
+    @property
+    def lab(self) -> str:
+        """The lab as `emulator.lab.load` takes it."""
+        beside = self.path.parent / self.spec.lab
+        return str(beside) if beside.is_file() else self.spec.lab
+
+    @property
+    def trace(self) -> Path | None:
+        """Directory of the traces."""
+        return None if self.spec.trace is None else self.path.parent / self.spec.trace
+
+
+def load_sweep(path: Path) -> LoadedSweep:
+    """Read and check a sweep file; raises `InputError` with every problem found."""
+    document = read_document(path)
+    try:
+        spec = SweepSpec.model_validate(document.data)
+    except ValidationError as error:
+        raise InputError(*problems_of(error, document, SweepSpec)) from None
+    problems = [
+        document.problem(("grid", name), "has no values", "list at least one value")
+        for name, values in spec.grid.items()
+        if not values
+    ]
+    wrong = figure_problem(spec.rank_by)
+    if wrong is not None:
+        problems.append(document.problem(("rank_by",), *wrong))
+    if spec.trace is not None and spec.profile is not None:
+        problems.append(
+            document.problem(("profile",), "is given beside a trace", "keep one of the two")
+        )
+    if len(set(spec.seeds)) != len(spec.seeds):
+        problems.append(document.problem(("seeds",), "name a seed twice", "name each once"))
+    if problems:
+        raise InputError(*problems)
+    return LoadedSweep(spec, path)

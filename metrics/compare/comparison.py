@@ -1,0 +1,82 @@
+"""The comparison of two runs as plain values."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from metrics.compare.agreement import Check, agreement
+from metrics.compare.sides import Totals, differing_facts, queue_sides, totals
+from metrics.compare.times import collective_errors, flow_errors, matched_collectives
+from metrics.records import RunRecords, load
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs side by side; relative errors are (second - first) / first."""
+
+    first: RunRecords
+    second: RunRecords
+    checks: Sequence[Check]
+    matched: pl.DataFrame
+    """Collectives that completed in both."""
+    errors: Sequence[dict[str, Any]]
+    """Completion-time error per kind and size."""
+    flows: dict[str, Any] | None
+    """Flow-completion-time error; None when the messages are not the same."""
+    totals: tuple[Totals, Totals]
+    queues: Sequence[dict[str, Any]]
+    differing: Sequence[tuple[str, str | None, str | None]]
+    """Settings that differ: path, first, second."""
+
+    @property
+    def agrees(self) -> bool:
+        """Counts, bytes and order are the same."""
+        return all(check.holds for check in self.checks)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Short names of the two: the command, or the directories if those are the same."""
+        commands = [str(side.run.get("command", "run")) for side in (self.first, self.second)]
+        if commands[0] != commands[1]:
+            return commands[0], commands[1]
+        places = [side.directory.resolve().name for side in (self.first, self.second)]
+        return (places[0], places[1]) if places[0] != places[1] else ("first", "second")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything for `--json`."""
+        return {
+            "first": str(self.first.directory),
+            "second": str(self.second.directory),
+            "agrees": self.agrees,
+            "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
+            "completion_time_errors": list(self.errors),
+            "flow_completion_time_error": self.flows,
+            "totals": {"first": self.totals[0], "second": self.totals[1]},
+            "queues": list(self.queues),
+            "differing_settings": [
+                {"setting": path, "first": left, "second": right}
+                for path, left, right in self.differing
+            ],
+        }
+
+
+def compare(first: Path | str | RunRecords, second: Path | str | RunRecords) -> Comparison:
+    """Compare two run directories; raises `InputError` when one can't be read."""
+    one, other = (side if isinstance(side, RunRecords) else load(side) for side in (first, second))
+    matched = matched_collectives(one, other)
+    return Comparison(
+        one,
+        other,
+        checks=agreement(one, other),
+        matched=matched,
+        errors=collective_errors(matched),
+        flows=flow_errors(one, other),
+        totals=(totals(one), totals(other)),
+        queues=queue_sides(one, other),
+        differing=differing_facts(one, other),
+    )

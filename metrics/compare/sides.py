@@ -1,0 +1,82 @@
+"""Figures of two runs side by side: totals, queues, and the settings that differ."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from metrics.records import RunRecords
+from metrics.report.facts import flattened
+
+__all__ = ["Totals", "differing_facts", "queue_sides", "totals"]
+
+Totals = dict[str, float | None]
+
+_COMPARED_FACTS = (
+    "lab", "trace", "profile", "ranks", "seed", "iterations", "size_scale", "binding", "job",
+    "lab_resolved",
+)  # fmt: skip
+
+
+def totals(records: RunRecords) -> Totals:
+    """Totals of one run by name; units are in the names."""
+    queues, links = records.queues, records.links
+    collectives = records.collectives
+    nics = records.run.get("counters", {}).get("nics", {})
+    switches = queues.filter(pl.col("is_switch"))
+    return {
+        "emulated_ns": records.run.get("emulated_ns"),
+        "collectives": len(collectives),
+        "messages": len(records.flows),
+        "sent_bytes": records.run["byte_conservation"]["sent_bytes"],
+        "resent_packets": int(collectives["retransmitted_packets"].sum()),
+        "ecn_marked_packets": int(queues["marked_packets"].sum()),
+        "cnps_sent": _counted(nics, "cnps_sent"),
+        "cnps_handled": _counted(nics, "cnps_handled"),
+        "pause_frames_sent": int(queues["pause_frames_sent"].sum()),
+        "dropped_packets": int(queues["dropped_packets"].sum()),
+        "largest_queue_bytes": switches["max_depth_bytes"].max() or 0,
+        "largest_utilisation_ratio": links["utilisation_ratio"].max(),
+        "link_bytes": int(links["tx_bytes"].sum()),
+    }
+
+
+def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
+    """Watermark and marks of the switch queues in both runs; the deepest first."""
+    keys = ["node", "port", "priority"]
+    sides = [
+        records.queues.filter(pl.col("is_switch"))
+        .cast({"node": pl.String})
+        .group_by(keys)
+        .agg(
+            pl.col("max_depth_bytes").max().alias(f"{name}_max_depth_bytes"),
+            pl.col("marked_packets").sum().alias(f"{name}_marked_packets"),
+        )
+        for name, records in (("first", first), ("second", second))
+    ]
+    both = sides[0].join(sides[1], on=keys, how="full", coalesce=True).fill_null(0)
+    depth = pl.max_horizontal("first_max_depth_bytes", "second_max_depth_bytes")
+    order = both.with_columns(depth.alias("deepest")).filter(pl.col("deepest") > 0)
+    return order.sort("deepest", *keys, descending=[True, False, False, False]).drop(
+        "deepest"
+    ).head(limit).to_dicts()  # fmt: skip
+
+
+def differing_facts(
+    first: RunRecords, second: RunRecords
+) -> list[tuple[str, str | None, str | None]]:
+    """Settings that are not the same: path and both values."""
+    left, right = (
+        dict(flattened({key: records.run.get(key) for key in _COMPARED_FACTS}))
+        for records in (first, second)
+    )
+    return [
+        (path, left.get(path), right.get(path))
+        for path in dict.fromkeys([*left, *right])
+        if left.get(path) != right.get(path)
+    ]
+
+
+def _counted(nics: Mapping[str, Any], name: str) -> int | None:
+    """Sum of a NIC counter; None if it isn't counted."""
+    return sum(nics[name]) if name in nics else None

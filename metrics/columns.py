@@ -1,0 +1,128 @@
+"""Every column of the record tables, once: name, unit, meaning. Tests check it against the writer.
+
+Times are ns of emulated time since the start of the job; sizes are bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TABLE_COLUMNS", "Column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Columns from lines of `name | unit | meaning`."""
+    lines = (line.split("|") for line in text.strip().splitlines())
+    return tuple(Column(*(part.strip() for part in line)) for line in lines)
+
+
+TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "collectives": _columns("""
+        instance | | number of the collective in the run; one row each
+        iteration | | repetition of the trace
+        kind | | all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, ..., send_recv
+        group | | process group
+        ranks | ranks | size of the group
+        algorithm | | how it was expanded into messages
+        size_bytes | bytes | S as in nccl-tests: the whole array, after scaling
+        traced_size_bytes | bytes | what the trace says
+        label | | name in the trace
+        complete | | every operation on every rank is complete; if not, the end is null
+        start_ns | ns | first start over all ranks
+        last_start_ns | ns | last start over all ranks
+        end_ns | ns | last end over all ranks
+        completion_time_ns | ns | end less first start
+        completion_time_after_last_arrival_ns | ns | end less last start
+        straggler_rank | | the rank that started last
+        last_rank | | the rank that ended last
+        busbw_factor | ratio | factor of nccl-tests from algbw to busbw
+        serial_steps | messages | messages that must follow one another, at least
+        path_latency_ns | ns | mean one-way latency of its messages beyond their transmission
+        ideal_ns | ns | S x factor / goodput of the slowest NIC + serial steps x path latency
+        ideal_ratio | ratio | ideal time / completion time
+        algbw_GBps | 10^9 B/s | S / completion time
+        busbw_GBps | 10^9 B/s | algbw x factor
+        bytes_sent | bytes | sum of its completed sends
+        bytes_received | bytes | sum of its completed receives
+        bytes_expected | bytes | sum of all its sends
+        retransmitted_packets | packets | data packets sent again
+        marked_packets | packets | data packets that arrived CE
+        cnps | packets | congestion notifications received for its messages
+    """),
+    "flows": _columns("""
+        instance | | collective that the message belongs to
+        source_rank | | sender
+        destination_rank | | receiver
+        size_bytes | bytes | payload
+        start_ns | ns | posted
+        end_ns | ns | last byte acknowledged; null if it wasn't
+        arrival_ns | ns | received whole, and the receiver's operation complete
+        path_latency_ns | ns | one-way latency of the path beyond the transmission
+        ideal_ns | ns | bytes on the link / slower NIC's rate + path latency + way back of the ACK
+        retransmitted_packets | packets | data packets sent again
+        marked_packets | packets | data packets that arrived CE
+        cnps | packets | congestion notifications received while it was being sent
+        completion_time_ns | ns | end less start
+        slowdown | ratio | completion time / ideal time
+        iteration | | repetition of the trace
+    """),
+    "links": _columns("""
+        time_ns | ns | end of the sample
+        interval_ns | ns | length of the sample
+        link | | name
+        direction | | 0 from the first end, 1 from the second
+        source | | sending end: NIC, or switch:port
+        destination | | receiving end
+        rate_bps | bits/s | line rate
+        tx_bytes | bytes | frames sent, FCS included
+        tx_packets | packets | frames sent
+        data_bytes | bytes | RoCE payload sent
+        busy_ns | ns | time in which the port was sending
+        paused_ns | ns | time in which PFC held a priority with something to send
+        utilisation_ratio | ratio | bits with preambles and gaps / (line rate x interval)
+    """),
+    "queues": _columns("""
+        time_ns | ns | end of the sample
+        interval_ns | ns | length of the sample
+        node | | switch or NIC
+        is_switch | | it is a switch
+        port | | port whose egress queue it is
+        link | | link at that port
+        priority | | 0 to 7
+        depth_bytes | bytes | depth at the end of the sample
+        max_depth_bytes | bytes | largest depth in the sample
+        marked_packets | packets | packets marked CE
+        dropped_packets | packets | packets dropped
+        dropped_bytes | bytes | bytes dropped
+        pause_frames_sent | frames | pause frames sent by the port for the priority
+        pause_frames_received | frames | pause frames received
+    """),
+    "qps": _columns("""
+        time_ns | ns | instant of the sample
+        source_rank | | sender
+        destination_rank | | receiver
+        qp | | queue pair number of the sender
+        current_rate_bps | bits/s | R_C
+        target_rate_bps | bits/s | R_T
+        alpha | ratio | congestion estimate, 0 to 1
+    """),
+    "timeline": _columns("""
+        rank | | rank
+        row | | row of the rank's trace; null if there is none
+        name | | name in the trace
+        lane | | CPU thread or GPU stream of a computation
+        kind | | compute, or the kind of the collective
+        start_ns | ns | start
+        end_ns | ns | end; null if it didn't complete
+        instance | | collective, null for a computation
+    """),
+}
+"""Columns by table, in the order of the files."""

@@ -207,7 +207,7 @@ pub struct DcqcnConfig {
     pub rate_decrease_period_ps: u64,
     /// Smallest new rate as a share of the old one at a cut; 0.5 is a halving at most.
     pub min_decrease_ratio: f64,
-    /// Period of the increase timer.
+    /// Period of the increase timer; 0 is off.
     pub rate_increase_period_ps: u64,
     /// Bytes of the increase byte counter; 0 is off.
     pub rate_increase_bytes: u64,

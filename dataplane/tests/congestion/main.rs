@@ -1,0 +1,6 @@
+//! Congestion control against the equations and vectors of its sources.
+
+mod notification_point;
+mod options;
+mod profiles;
+mod reaction_point;

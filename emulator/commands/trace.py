@@ -14,10 +14,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from dataplane.errors import InputError, Problem
+from emulator.commands.arguments import natural, positive_int
 from emulator.commands.options import add_binding_options, binding_options
+from emulator.trace_summary import (
+    communication_counts,
+    instance_counts,
+    node_summary,
+    rank_summary,
+    workload_summary,
+)
 from traffic_profiles.binding import bind
-from traffic_profiles.chakra import CollectiveType, NodeType, TraceTable, read_traces
-from traffic_profiles.workload import KINDS, Workload
+from traffic_profiles.chakra import NodeType, TraceTable, read_traces
+from traffic_profiles.profiles import PROFILES, generate
+from traffic_profiles.workload import Workload
 
 __all__ = ["execute", "register"]
 
@@ -25,14 +34,16 @@ _EPILOG = """\
 examples:
   rankwire trace info traces/
   rankwire trace validate traces/ --group-file comm_group.json
-  rankwire trace show traces/ --rank 0 --type COMM_COLL"""
+  rankwire trace show traces/ --rank 0 --type COMM_COLL
+  rankwire trace profiles
+  rankwire trace generate moe-training traces/ --ranks 16 --parameter layers=2"""
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "trace",
-        help="inspect and validate Chakra execution traces",
+        help="inspect, validate and generate Chakra execution traces",
         description="What is in a set of Chakra execution traces, and whether it can be run.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,6 +58,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_binding_options(validate)
     show = _with_traces(actions.add_parser("show", help="nodes of one rank"))
     _add_show_arguments(show)
+    profiles = actions.add_parser("profiles", help="the built-in jobs and their parameters")
+    profiles.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_generate_arguments(actions.add_parser("generate", help="write a built-in job's traces"))
     parser.set_defaults(execute=execute)
 
 
@@ -74,10 +88,76 @@ def _add_show_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", metavar="NAME", help="a built-in job: rankwire trace profiles")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="where to write the traces")
+    parser.add_argument("--ranks", type=positive_int, default=8, metavar="N", help="default 8")
+    parser.add_argument(
+        "--seed", type=natural, default=1, metavar="N", help="seed of every random choice"
+    )
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="change one parameter of the job; may be repeated",
+    )
+
+
 def execute(options: argparse.Namespace) -> int:
     """Run the chosen action."""
-    {"info": _info, "validate": _validate, "show": _show}[options.action](options)
+    action = {
+        "info": _info,
+        "validate": _validate,
+        "show": _show,
+        "profiles": _profiles,
+        "generate": _generate,
+    }[options.action]
+    action(options)
     return 0
+
+
+def _profiles(options: argparse.Namespace) -> None:
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    name: {
+                        "description": profile.description,
+                        "parameters": {one.name: one.default for one in profile.parameters},
+                    }
+                    for name, profile in PROFILES.items()
+                }
+            )
+        )
+        return
+    console = Console()
+    for name, profile in PROFILES.items():
+        console.print(f"[bold]{name}[/bold]  {escape(profile.description)}", highlight=False)
+        table = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
+        for one in profile.parameters:
+            table.add_row(one.name, f"{one.default:,}", escape(one.doc))
+        console.print(table)
+
+
+def _generate(options: argparse.Namespace) -> None:
+    parameters: dict[str, object] = {}
+    for item in options.parameter:
+        name, equals, value = item.partition("=")
+        if name in ("name", "directory", "ranks", "seed"):
+            what = f"'{name}' is no parameter of a job"
+            raise InputError(Problem("--parameter", what, "there are --ranks and --seed"))
+        if not equals:
+            raise InputError(Problem("--parameter", f"'{item}' has no '='", "write NAME=VALUE"))
+        parameters[name] = value
+    written = generate(
+        options.profile,
+        options.directory,
+        ranks=options.ranks,
+        seed=options.seed,
+        **parameters,
+    )
+    print(f"{len(written.files)} traces of {written.name} in {written.directory}")
 
 
 def _info(options: argparse.Namespace) -> None:
@@ -97,55 +177,6 @@ def _info(options: argparse.Namespace) -> None:
     console.print(table)
     console.print()
     console.print(_communication_table(tables))
-
-
-def rank_summary(table: TraceTable) -> dict[str, Any]:
-    """What one rank's trace holds, as JSON values."""
-    types, counts = np.unique(table.type, return_counts=True)
-    return {
-        "file": str(table.path),
-        "dialect": table.dialect,
-        "nodes": len(table),
-        "types": {
-            _type_name(int(number)): int(count) for number, count in zip(types, counts, strict=True)
-        },
-        "communication": [
-            {"kind": kind, "group": group, "comm_size": size, "count": count}
-            for (kind, group, size), count in communication_counts(table).most_common()
-        ],
-        "groups": list(table.groups),
-        "declares_groups": table.process_groups_json is not None,
-        "has_timestamps": bool((table.ts_us >= 0).any()),
-        "streams": np.unique(table.stream[table.is_cpu_op == 0]).tolist(),
-        "metadata": {
-            name: value[:200] if isinstance(value, str) else value
-            for name, value in table.metadata.items()
-        },
-    }
-
-
-def communication_counts(table: TraceTable) -> Counter[tuple[str, str | None, int]]:
-    """How often each kind, group and size of communication occurs in a trace."""
-    counts: Counter[tuple[str, str | None, int]] = Counter()
-    for row in np.flatnonzero(
-        (table.type >= NodeType.COMM_SEND) & (table.type <= NodeType.COMM_COLL)
-    ):
-        kind = _communication_kind(table, int(row))
-        counts[kind, table.group_name(int(row)), int(table.comm_size[row])] += 1
-    return counts
-
-
-def _communication_kind(table: TraceTable, row: int) -> str:
-    if table.type[row] != NodeType.COMM_COLL:
-        return "send" if table.type[row] == NodeType.COMM_SEND else "receive"
-    number = int(table.comm_type[row])
-    if number < 0:
-        return "wrapper" if table.is_cpu_op[row] == 1 else "untyped"
-    return KINDS[number] if number <= max(CollectiveType) else f"comm_type {number}"
-
-
-def _type_name(number: int) -> str:
-    return NodeType(number).name if number <= max(NodeType) else f"type {number}"
 
 
 def _communication_table(tables: Mapping[int, TraceTable]) -> Table:
@@ -184,31 +215,9 @@ def _validate(options: argparse.Namespace) -> None:
     )
 
 
-def workload_summary(workload: Workload) -> dict[str, Any]:
-    """The bound workload in short, as JSON values."""
-    return {
-        "traces": str(workload.source),
-        "ranks": len(workload.ranks),
-        "groups": {name: list(ranks) for name, ranks in workload.groups.items()},
-        "communications": [
-            {"kind": kind, "group": group, "ranks": ranks, "size_bytes": size, "count": count}
-            for (kind, group, ranks, size), count in _instance_counts(workload).most_common()
-        ],
-        "counts": workload.report.counts,
-        "warnings": workload.report.warnings,
-    }
-
-
-def _instance_counts(workload: Workload) -> Counter[tuple[str, str, int, int]]:
-    return Counter(
-        (instance.kind, instance.group, len(instance.ranks), instance.size_bytes)
-        for instance in workload.instances
-    )
-
-
 def _instances_table(workload: Workload) -> Table:
     table = Table("communication", "group", "ranks", "size (bytes)", "count", box=None)
-    for (kind, group, ranks, size), count in _instance_counts(workload).most_common():
+    for (kind, group, ranks, size), count in instance_counts(workload).most_common():
         table.add_row(kind, escape(group or "-"), str(ranks), f"{size:,}", str(count))
     return table
 
@@ -243,45 +252,6 @@ def _chosen_rows(trace: TraceTable, options: argparse.Namespace) -> Iterator[int
     for row in np.flatnonzero(chosen).tolist():
         if options.name is None or fnmatch.fnmatchcase(trace.name(row), options.name):
             yield row
-
-
-_SHOWN_ATTRIBUTES = (
-    "is_cpu_op",
-    "stream",
-    "tid",
-    "ts_us",
-    "comm_size",
-    "comm_src",
-    "comm_dst",
-    "comm_tag",
-    "num_ops",
-    "tensor_size",
-)
-
-
-def node_summary(trace: TraceTable, row: int) -> dict[str, Any]:
-    """One node, as JSON values; absent attributes are left out."""
-    attributes = {name: int(getattr(trace, name)[row]) for name in _SHOWN_ATTRIBUTES}
-    present: dict[str, Any] = {name: value for name, value in attributes.items() if value >= 0}
-    if trace.comm_type[row] >= 0:
-        present["comm_type"] = _communication_kind(trace, row)
-    if trace.group[row] >= 0:
-        present["group"] = trace.group_name(row)
-    return {
-        "row": row,
-        "id": int(trace.id[row]),
-        "type": _type_name(int(trace.type[row])),
-        "name": trace.name(row),
-        "duration_us": int(trace.duration_us[row]),
-        "attributes": present,
-        "data_deps": _dependencies(trace.data_dep_offsets, trace.data_deps, row),
-        "ctrl_deps": _dependencies(trace.ctrl_dep_offsets, trace.ctrl_deps, row),
-    }
-
-
-def _dependencies(offsets: Any, ids: Any, row: int) -> list[int]:
-    items: list[int] = ids[int(offsets[row]) : int(offsets[row + 1])].tolist()
-    return items
 
 
 _CELL_CHARACTERS = 60

@@ -86,7 +86,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         tx_packets | packets | frames sent
         data_bytes | bytes | RoCE payload sent
         busy_ns | ns | time in which the port was sending
-        paused_ns | ns | time in which PFC held a priority with something to send
+        paused_ns | ns | time in which PFC paused the data priority
         utilisation_ratio | ratio | bits with preambles and gaps / (line rate x interval)
     """),
     "queues": _columns("""

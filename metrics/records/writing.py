@@ -18,7 +18,10 @@ from metrics.records.series import fabric_names, link_table, qp_table, queue_tab
 from metrics.records.storage import RunRecords, load, store
 from metrics.records.timeline import RowNames, timeline_table
 
-__all__ = ["verify_bytes", "write_records"]
+__all__ = ["FAILURE_LIMIT", "verify_bytes", "write_records"]
+
+FAILURE_LIMIT = 8
+"""Most failed queue pairs that become warnings; all stand in `run.json`."""
 
 
 def write_records(
@@ -86,6 +89,8 @@ def _facts(
     unfinished = int((~operations.done).sum())
     if unfinished:
         warnings.append(f"{unfinished} of {len(operations.kind)} operations didn't complete")
+    failures = _failures(engine.get("failures", {}))
+    warnings += [_failure_text(failure) for failure in failures[:FAILURE_LIMIT]]
     finished = operations.end_ps[operations.done]
     return {
         **run,
@@ -101,9 +106,25 @@ def _facts(
             "slowest_nic_bps": ideal.slowest_nic_bps,
             "mtu_bytes": ideal.mtu_bytes,
         },
+        "failures": failures,
         "counters": counters,
         "job": config,
     }
+
+
+def _failures(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Queue pairs that gave up, one entry for each."""
+    plain = {name: _rows(values) for name, values in columns.items()}
+    return [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
+
+
+def _failure_text(failure: Mapping[str, Any]) -> str:
+    """One sentence for a queue pair that gave up."""
+    when_us = failure["time_ps"] / 1e6
+    return (
+        f"queue pair {failure['qp']} of rank {failure['rank']} to rank {failure['peer_rank']} "
+        f"failed at {when_us:.3f} us: {failure['reason']}"
+    )
 
 
 def _violation(check: Mapping[str, Any]) -> str:

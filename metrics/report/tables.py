@@ -214,15 +214,16 @@ def late_ranks(collectives: pl.DataFrame) -> Raw | None:
     return table(columns, rows)
 
 
-def counter_table(counters: Mapping[str, Sequence[float]], names: Sequence[str]) -> Raw | None:
-    """NIC counters: the sum, and the NIC with most."""
+def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -> Raw | None:
+    """NIC counters: the sum, and the NIC with most; `counters["nic"]` are indices of `names`."""
+    nics = counters.get("nic", range(len(names)))
     rows = []
     for name, values in counters.items():
-        if not isinstance(values, Sequence) or len(values) != len(names) or not names:
+        if name in {"nic", "rank"} or len(values) == 0:
             continue
         total = sum(values)
-        largest = max(range(len(values)), key=values.__getitem__)
-        where = f"{names[largest]} ({count_text(values[largest])})" if total else ""
+        place = max(range(len(values)), key=values.__getitem__)
+        where = f"{names[nics[place]]} ({count_text(values[place])})" if total else ""
         rows.append([Cell(name), _number(count_text(total), total), Cell(where)])
     if not rows:
         return None

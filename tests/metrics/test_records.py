@@ -120,6 +120,20 @@ def test_operations_that_the_engine_never_mentions_are_not_done(tmp_path: Path) 
     assert records.run["ops_done"] == 0
 
 
+def test_queue_pairs_that_failed_are_warnings(tmp_path: Path) -> None:
+    """A failure names queue pair, ranks, time and reason."""
+    run = moe_run(ranks=2, iterations=1, layers=1)
+    run.engine["failures"] = {
+        "time_ps": np.array([5_000_000], np.uint64),
+        "rank": np.array([0], np.uint32),
+        "peer_rank": np.array([1], np.uint32),
+        "qp": np.array([17], np.uint32),
+        "reason": ["no progress after 7 time-outs"],
+    }
+    warning = "queue pair 17 of rank 0 to rank 1 failed at 5.000 us: no progress after 7 time-outs"
+    assert warning in write(tmp_path, run).run["warnings"]
+
+
 def test_utilisation_counts_preambles_and_gaps(tmp_path: Path) -> None:
     """A link with 4158 B frames back to back is used fully."""
     run = moe_run(ranks=2, iterations=1, layers=1)

@@ -18,7 +18,7 @@ from emulator.control.outcome import (
 )
 from emulator.control.run_plan import RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
-from emulator.lab import Lab
+from emulator.lab import LoadedLab
 from traffic_profiles.program import Program
 
 __all__ = [
@@ -37,8 +37,8 @@ class Job(Protocol):
     """What a run needs of a job."""
 
     @property
-    def lab(self) -> Lab:
-        """The lab."""
+    def loaded(self) -> LoadedLab:
+        """The lab and its file."""
 
     @property
     def config_json(self) -> str:
@@ -83,7 +83,7 @@ def run(
 
 def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
     """Return what the controller needs of a job; raises `InputError`."""
-    lab = job.lab
+    lab = job.loaded.lab
     placement = lab.agents.placement
     broker = lab.control.broker
     return RunPlan(
@@ -93,6 +93,8 @@ def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
         time_dilation=lab.time_dilation,
         agents=placement or spread(job.config_json, lab.agents.count),
         broker_url=None if broker == _EMBEDDED else broker,
+        spawns_agents=lab.agents.spawn,
+        http_address=lab.control.http_address,
         stall_timeout_s=stall_timeout_s + longest_delay_s(job),
     )
 
@@ -100,7 +102,7 @@ def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
 def longest_delay_s(job: Job) -> float:
     """Return the longest single delay of any program in wall seconds: nothing moves that long."""
     longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
-    return longest_ps * 1e-12 * job.lab.time_dilation
+    return longest_ps * 1e-12 * job.loaded.lab.time_dilation
 
 
 def new_run_id() -> str:

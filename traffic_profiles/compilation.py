@@ -36,8 +36,8 @@ class CompileOptions:
     """Algorithm rules, first match wins; without a match, what NCCL would pick."""
     ranks_per_node: int = 1
     """Consecutive ranks that share a scale-up domain; only 1 is supported."""
-    max_ops: int = 100_000_000
-    """Most operations of all programs together; about 60 bytes each."""
+    max_ops: int = 50_000_000
+    """Most operations of all programs together: 50 bytes each, 150 while they are made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ Passive data with units in the key names. Reading it from YAML is `emulator.lab.
 across keys are `emulator.lab.checks`, its expansion into nodes and links is `emulator.lab.fabric`.
 """
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
@@ -142,13 +143,27 @@ class Agents(LabPart):
     """Agents; nodes are spread over them, a leaf with its hosts together."""
     placement: dict[str, list[str]] | None = None
     """Agent name -> nodes that it carries, every node exactly once; replaces `count`."""
+    spawn: bool = True
+    """The controller starts the agents on its own machine. False: they run already
+    (`rankwire agent`), are connected to the same broker, and have the names of `placement`."""
 
 
 class Control(LabPart):
     """How controller and agents talk."""
 
-    broker: Annotated[str, Field(pattern=r"^(embedded|mqtts?://[^/\s]+/?)$")] = "embedded"
-    """`embedded`, or the URL of an MQTT broker: mqtt://HOST:PORT."""
+    broker: Annotated[str, Field(pattern=r"^(embedded|mqtts?://[^/\s]+/?)$", repr=False)] = (
+        "embedded"
+    )
+    """`embedded`, or the URL of an MQTT broker: mqtt://[USER:PASSWORD@]HOST:PORT, or
+    mqtts:// for TLS."""
+    http_address: Annotated[str, Field(pattern=r"^[0-9.]+$")] = "127.0.0.1"
+    """Address of the controller's machine from which agents fetch jobs and to which they bring
+    records."""
+
+    @field_serializer("broker")
+    def _without_login(self, broker: str) -> str:
+        """Keep user and password out of records and of what is shown."""
+        return re.sub(r"//[^/]*@", "//", broker)
 
 
 class Telemetry(LabPart):

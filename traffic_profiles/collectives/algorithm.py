@@ -27,7 +27,7 @@ class Parameters:
     """Steps of a pairwise all-to-all that are under way at a rank. Source: NCCL batches up to 8
     point-to-point transfers in one piece of work."""
     chunk_bytes: int | None = None
-    """Bytes of a pipelined piece; None is 512 KiB and at most 64 pieces."""
+    """Bytes of a pipelined piece; None is chosen by size, see `blocks.pieces`."""
     root: int = 0
     """Position of the root of broadcast, reduce, gather and scatter."""
     split_matrix: SplitMatrix | None = None

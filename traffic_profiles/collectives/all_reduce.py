@@ -117,7 +117,8 @@ def add_tree(
     """Add one tree: a parent waits for all its children, for each piece by itself."""
     child = np.flatnonzero(parents >= 0)
     parent = parents[child]
-    count = pieces(half, parameters.chunk_bytes)
+    hops = 2 * (builder.ranks - 1).bit_length()
+    count = pieces(half, hops, parameters.chunk_bytes, shrink=True)
     size = block_sizes(half, count)[:, None]
     offset = first_byte + block_offset(half, count, np.arange(count))[:, None]
     up = builder.messages(child, parent, size, offset, reduces=True)

@@ -9,10 +9,12 @@ from traffic_profiles.collectives.schedule import Ints
 
 __all__ = ["block_offset", "block_sizes", "pieces", "split_by_weight"]
 
-MOST_PIECES = 64
+MOST_PIECES = 256
 """Default bound on the pieces of one pipelined transfer, so that programs stay small."""
-STEP_BYTES = 512 * 1024
-"""Default piece. Source: NCCL, buffer of 4 MiB in 8 steps."""
+LARGEST_PIECE_BYTES, SMALLEST_PIECE_BYTES = 512 * 1024, 32 * 1024
+"""Default pieces. *Source*: NCCL, a buffer of 4 MiB in 8 steps; trees halve it down to 32 KiB."""
+PIECES_PER_HOP = 4
+"""A pipeline is filled well when it has so many pieces for each hop."""
 
 
 def block_offset(size_bytes: int, blocks: int, index: npt.ArrayLike) -> Ints:
@@ -27,11 +29,19 @@ def block_sizes(size_bytes: int, blocks: int) -> Ints:
     return np.diff(block_offset(size_bytes, blocks, np.arange(blocks + 1)))
 
 
-def pieces(size_bytes: int, piece_bytes: int | None) -> int:
-    """Count the pieces of a pipelined transfer; by default 512 KiB each and at most 64."""
-    if piece_bytes is None:
-        return min(MOST_PIECES, max(1, math.ceil(size_bytes / STEP_BYTES)))
-    return max(1, math.ceil(size_bytes / piece_bytes))
+def pieces(size_bytes: int, hops: int, piece_bytes: int | None, *, shrink: bool = False) -> int:
+    """Count the pieces of a transfer that is pipelined over `hops`.
+
+    By default pieces have 512 KiB; `shrink` halves them while they are too few for the hops and
+    above 32 KiB. There are at most 256 of them or four for each hop.
+    """
+    if piece_bytes is not None:
+        return max(1, math.ceil(size_bytes / piece_bytes))
+    enough = PIECES_PER_HOP * hops
+    piece = LARGEST_PIECE_BYTES
+    while shrink and size_bytes < enough * piece and piece > SMALLEST_PIECE_BYTES:
+        piece //= 2
+    return min(max(1, math.ceil(size_bytes / piece)), max(MOST_PIECES, enough))
 
 
 def split_by_weight(size_bytes: int, weights: npt.NDArray[np.float64]) -> Ints:

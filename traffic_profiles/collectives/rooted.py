@@ -17,9 +17,9 @@ def chain(ranks: int, parameters: Parameters) -> Ints:
     return (parameters.root + np.arange(ranks)) % ranks
 
 
-def chain_pieces(size_bytes: int, parameters: Parameters) -> tuple[Ints, Ints]:
+def chain_pieces(ranks: int, size_bytes: int, parameters: Parameters) -> tuple[Ints, Ints]:
     """Sizes and offsets of the pipeline's pieces, as columns."""
-    count = pieces(size_bytes, parameters.chunk_bytes)
+    count = pieces(size_bytes, ranks - 1, parameters.chunk_bytes)
     offset = block_offset(size_bytes, count, np.arange(count))
     return block_sizes(size_bytes, count)[:, None], offset[:, None]
 
@@ -28,7 +28,7 @@ def expand_broadcast_chain(ranks: int, size_bytes: int, parameters: Parameters) 
     """Piece by piece from rank to rank."""
     builder = ScheduleBuilder(ranks)
     order = chain(ranks, parameters)
-    size, offset = chain_pieces(size_bytes, parameters)
+    size, offset = chain_pieces(ranks, size_bytes, parameters)
     messages = builder.messages(order[:-1], order[1:], size, offset)
     builder.after(messages.sends[:, 1:], messages.receives[:, :-1])
     return builder.build()
@@ -45,7 +45,7 @@ def expand_reduce_chain(ranks: int, size_bytes: int, parameters: Parameters) -> 
     """Piece by piece towards the root, each rank adding its own."""
     builder = ScheduleBuilder(ranks)
     order = chain(ranks, parameters)
-    size, offset = chain_pieces(size_bytes, parameters)
+    size, offset = chain_pieces(ranks, size_bytes, parameters)
     messages = builder.messages(order[1:], order[:-1], size, offset, reduces=True)
     builder.after(messages.sends[:, :-1], messages.receives[:, 1:])
     return builder.build()

@@ -27,7 +27,7 @@ class MoeTraining:
     """Parameters of the step."""
 
     layers: int = parameter(4, "layers, each with a dense and an expert part", minimum=1)
-    experts: int = parameter(32, "experts, spread over the ranks", minimum=1)
+    experts_per_rank: int = parameter(4, "experts on each rank", minimum=1)
     dense_bytes: int = parameter(16 << 20, "bytes of a layer's dense gradients: its all-reduce")
     token_bytes: int = parameter(4 << 20, "bytes of a rank's tokens: each all-to-all")
     dense_us: int = parameter(60, "microseconds of a layer's dense part forward; backward twice")
@@ -50,11 +50,10 @@ def build(ranks: int, seed: int, given: MoeTraining) -> ProfileJob:
 
 def token_shares(ranks: int, given: MoeTraining, random: np.random.Generator) -> Weights:
     """Share of each rank's tokens (row) that goes to the experts of each rank: rows sum to 1."""
-    popularity = np.exp(random.normal(0, given.skew, given.experts))
-    taste = np.exp(random.normal(0, given.skew / 2, (ranks, given.experts)))
-    weights = popularity * taste
-    owner = np.arange(given.experts) * ranks // given.experts
-    by_rank = np.stack([weights[:, owner == rank].sum(axis=1) for rank in range(ranks)], axis=1)
+    experts = (ranks, given.experts_per_rank)
+    popularity = np.exp(random.normal(0, given.skew, experts))
+    taste = np.exp(random.normal(0, given.skew / 2, (ranks, *experts)))
+    by_rank = (popularity * taste).sum(axis=2)
     shares: Weights = by_rank / by_rank.sum(axis=1, keepdims=True)
     return shares
 

@@ -79,14 +79,20 @@ fn a_message_beyond_two_gibibytes_is_split_and_only_its_end_has_the_immediate() 
     let size_bytes = 2 * MAX_WRITE_BYTES + 5;
     a.post_write(Message { id: 9, size_bytes, immediate: 77 });
     let mut ends = vec![];
+    let mut writes = vec![];
     while let Some(packet) = a.poll_data(0) {
         b.handle_packet(0, &packet);
         if packet.bth.opcode != Opcode::WRITE_MIDDLE {
             ends.push((packet.bth.opcode, packet.bth.ack_request));
         }
+        if packet.bth.opcode.row().unwrap().has_reth {
+            writes.push((packet.reth.virtual_address, u64::from(packet.reth.length_bytes)));
+        }
     }
     let (first, last) = ((Opcode::WRITE_FIRST, false), (Opcode::WRITE_LAST, true));
     assert_eq!(ends, [first, last, first, last, (Opcode::WRITE_ONLY_IMMEDIATE, true)]);
+    let half = MAX_WRITE_BYTES;
+    assert_eq!(writes, [(0, half), (half, half), (2 * half, 5)]);
     let received = QpEvent::MessageReceived { immediate: 77, size_bytes, marked_packets: 0 };
     assert_eq!(b.poll_event(), Some(received));
     let reply = b.poll_control(0).unwrap();
@@ -171,6 +177,21 @@ fn several_gaps_cause_a_single_nak_until_the_first_is_filled() {
 }
 
 #[test]
+fn a_gap_behind_a_filled_one_causes_a_nak_of_its_own() {
+    // Packet 2 is lost; of the packets sent again from there on, the one six later is lost as well.
+    let mut pair = Pair::over(transport(), |from, index, packet| match (from, index) {
+        (0, 2) => Fate::Lost,
+        (0, 20..) if packet.bth.psn == FIRST_PSN[0] + 8 && index < 50 => Fate::Lost,
+        _ => Fate::Arrive,
+    });
+    pair.post(0, &[30 * MTU]);
+    pair.finish();
+    pair.expect_delivered(0, 0, &[30 * MTU]);
+    assert_eq!(pair.counters(1).naks_sent, 2);
+    assert_eq!(pair.counters(0).local_ack_timeout_err, 0);
+}
+
+#[test]
 fn a_packet_lost_twice_waits_for_the_timer() {
     // Packet 5 goes first as the sixth, then right after the NAK.
     let mut seen = 0;
@@ -216,6 +237,9 @@ fn the_first_duplicate_of_a_run_is_answered_at_once() {
     b.handle_packet(0, &packets[1]);
     assert_eq!(b.poll_control(0), None);
     assert_eq!(b.counters().duplicate_requests, 2);
+    b.handle_packet(0, &a.poll_data(0).unwrap());
+    b.handle_packet(0, &packets[2]);
+    assert_eq!(b.poll_control(0).unwrap().bth.psn, FIRST_PSN[0] + 4);
 }
 
 #[test]

@@ -56,6 +56,15 @@ fn a_write_must_not_start_inside_another() {
 }
 
 #[test]
+fn the_last_packet_of_a_write_is_no_longer_than_the_mtu() {
+    let mut b = queue_pair(&transport(), 1);
+    b.handle_packet(0, &request(Opcode::WRITE_FIRST, 1024, 1024 + 1025));
+    let mut last = request(Opcode::WRITE_LAST, 1025, 0);
+    last.bth.psn += 1;
+    expect_refused(b, &last);
+}
+
+#[test]
 fn a_refused_request_fails_the_sender() {
     let mut a = queue_pair(&transport(), 0);
     a.post_write(Message { id: 0, size_bytes: 10, immediate: 0 });

@@ -46,6 +46,19 @@ def test_trees_carry_all_reduces_that_latency_dominates(ranks, mebibytes):
     assert chosen(table, size=limit + 1, ranks=ranks).algorithm == "ring"
 
 
+def test_the_guide_shows_the_crossings_of_the_model():
+    lines = (
+        (Path(__file__).parents[3] / "docs/collectives.md").read_text(encoding="utf-8").splitlines()
+    )
+    ranks, sizes = (
+        [cell.strip() for cell in line.strip("|").split("|")][1:]
+        for line in lines
+        if line.startswith(("| n |", "| S in MiB |"))
+    )
+    for count, mebibytes in zip(ranks, sizes, strict=True):
+        assert tree_limit_bytes(int(count)) / 2**20 == pytest.approx(float(mebibytes), abs=0.06)
+
+
 def test_two_ranks_always_take_the_ring():
     assert chosen(AlgorithmTable(), size=8, ranks=2).algorithm == "ring"
 

@@ -7,6 +7,7 @@ import pytest
 
 from traffic_profiles.collectives import ALGORITHMS, ExpansionError, Parameters, expand
 from traffic_profiles.collectives.all_reduce import tree_parents
+from traffic_profiles.collectives.blocks import pieces
 from traffic_profiles.collectives.expansion import check_conservation
 from traffic_profiles.program import OpKind
 
@@ -95,3 +96,23 @@ def test_lost_bytes_are_an_internal_error():
     schedule = expand("all_gather", "ring", 4, 400)
     with pytest.raises(ExpansionError, match="internal error: all_gather/ring on 4 ranks"):
         check_conservation(schedule, np.full(4, 301), "all_gather/ring")
+
+
+@pytest.mark.parametrize(
+    ("size", "hops", "shrink", "expected"),
+    [
+        (0, 6, True, 1),
+        (1 << 20, 6, False, 2),
+        (1 << 20, 6, True, 32),
+        (100_000, 6, True, 4),
+        (16 << 20, 6, True, 32),
+        (1 << 40, 6, True, 256),
+        (1 << 40, 255, False, 1020),
+    ],
+)
+def test_a_pipeline_has_four_pieces_per_hop_within_its_bounds(size, hops, shrink, expected):
+    assert pieces(size, hops, None, shrink=shrink) == expected
+
+
+def test_a_given_piece_size_holds():
+    assert pieces(1000, 6, 300) == 4

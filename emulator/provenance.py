@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -62,7 +63,7 @@ def describe_job(
         "lab": loaded.lab.name,
         "lab_file": str(loaded.path),
         "lab_sha256": _sha256(loaded.path),
-        "overrides": list(request.overrides),
+        "overrides": [_without_login(text) for text in request.overrides],
         "lab_resolved": loaded.lab.model_dump(mode="json"),
         "settings": {
             title: {key: [item.value, item.source] for key, item in values.items()}
@@ -113,6 +114,11 @@ def _versions() -> dict[str, str]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _without_login(text: str) -> str:
+    """The text without the user and password of a URL."""
+    return re.sub(r"//[^/\s]*@", "//", text)
 
 
 def _plain(value: Any) -> Any:

@@ -4,11 +4,13 @@ The values of the presets are in `emulator.presets`; here are the settings' rang
 resolution of preset and overrides into one value per parameter.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from emulator.lab.base import LabPart
+from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 from emulator.presets import NOTIFICATION_PRESETS, Sourced, dcqcn_preset
 
 __all__ = ["CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint"]
@@ -21,8 +23,20 @@ _LAB_FILE = "lab file"
 Preset = Literal["paper", "mlx5", "ns3-hpcc", "irdma"]
 
 
+def _with_mlx5_names(schema: dict[str, Any], names: Iterable[str]) -> None:
+    """Let editors accept the names that are translated before validation."""
+    for name in names:
+        known = REACTION_NAMES.get(name) or NOTIFICATION_NAMES.get(name)
+        description = f"mlx5's name of {known.key}, in {known.unit}" if known else "mlx5's name"
+        schema["properties"][name] = {"type": "integer", "description": description}
+
+
 class Dcqcn(LabPart):
     """DCQCN's reaction point; a key that is left out has the preset's value."""
+
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: _with_mlx5_names(schema, (*REACTION_NAMES, *CLAMP_NAMES))
+    )
 
     algorithm: Literal["dcqcn"]
     """This algorithm."""
@@ -82,6 +96,10 @@ CongestionControl = Annotated[Dcqcn | FixedRate, Field(discriminator="algorithm"
 
 class NotificationPoint(LabPart):
     """The receiver's answer to marked packets; a key that is left out has the preset's value."""
+
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: _with_mlx5_names(schema, NOTIFICATION_NAMES)
+    )
 
     enabled: bool = True
     """Off: marks are counted, no notification is sent."""

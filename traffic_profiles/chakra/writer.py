@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -43,16 +44,15 @@ def write_trace(
     """Write a v0.0.4 file; `metadata` become attributes beside the version."""
     header = GlobalMetadata(version="0.0.4")
     _set_attributes(header, metadata or {})
-    with _open(path) as file:
+    with ExitStack() as stack:
+        file: BinaryIO = stack.enter_context(path.open("wb"))
+        if path.suffix == ".gz":
+            # Without name and time in its header, so that equal traces give equal files.
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+            file = cast(BinaryIO, stack.enter_context(packed))
         _write_message(file, header)
         for node in nodes:
             _write_message(file, _message(node))
-
-
-def _open(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.GzipFile(path, "wb", mtime=0))
-    return path.open("wb")
 
 
 def _message(node: TraceNode) -> Any:

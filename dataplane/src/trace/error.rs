@@ -26,6 +26,8 @@ pub(super) struct Fault {
 
 /// What to do about a file that is damaged.
 const COPY_AGAIN: &str = "copy or write the file again";
+/// What to do about a file whose very beginning is wrong.
+const NO_TRACE: &str = "give a Chakra trace (.et); if it is one, copy or write the file again";
 
 impl Fault {
     pub fn new(offset: u64, what: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -43,7 +45,7 @@ impl Fault {
             "the file is truncated: the message that begins here announces {announced_bytes} bytes, \
              {present_bytes} are there"
         );
-        Self::new(offset, what, COPY_AGAIN)
+        Self::new(offset, what, if offset == 0 { NO_TRACE } else { COPY_AGAIN })
     }
 
     pub fn io(offset: u64, error: &std::io::Error) -> Self {

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
-from metrics.report import facts, tables
+from metrics.report import facts, provenance, tables
 from metrics.report.charts import distributions, links, queues, ranks, rates
 from metrics.report.figure import Chart
 from metrics.report.markup import Raw, element, facts_list
@@ -35,6 +35,8 @@ def write_report(directory: Path | str | RunRecords) -> Path:
         _fabric(records),
         _senders(records),
         _counters(records),
+        _wall_clock(records),
+        _trace(records),
         _settings(records),
         _accounting(records),
     ]
@@ -201,11 +203,37 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
 
 def _settings(records: RunRecords) -> tuple[str, Raw]:
     """The parameters that hold, with where each comes from, if the run says so."""
-    body = tables.settings_tables(records.run.get("settings", {}))
+    body = provenance.settings_tables(records.run.get("settings", {}))
     return "Settings", element("div", *body, class_="columns") if body else Raw("")
 
 
-_SHOWN_ELSEWHERE = ("counters", "warnings", "ideal", "settings", "job")
+def _trace(records: RunRecords) -> tuple[str, Raw]:
+    """What was added, dropped, scaled or guessed on the way from the trace to the programs."""
+    body = provenance.trace_tables(records.run)
+    return "From trace to traffic", element("div", *body, class_="columns") if body else Raw("")
+
+
+def _wall_clock(records: RunRecords) -> tuple[str, Raw]:
+    """How well the agents kept up with the wall clock."""
+    body = provenance.wall_clock_table(records.run.get("control", {}))
+    if body is None:
+        return "Wall clock", Raw("")
+    note = (
+        "Wall time, not emulated. Late: an event was handled so long after its due time; divided "
+        "by the time dilation it is the error that this puts on emulated times."
+    )
+    return "Wall clock", Raw(body + element("p", note, class_="note"))
+
+
+_SHOWN_ELSEWHERE = (
+    "counters",
+    "warnings",
+    "ideal",
+    "settings",
+    "job",
+    "binding_counts",
+    "compilation",
+)
 
 
 def _accounting(records: RunRecords) -> tuple[str, Raw]:

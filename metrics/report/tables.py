@@ -21,7 +21,7 @@ from metrics.presentation import (
     size_text,
 )
 from metrics.report.charts.links import tier_of
-from metrics.report.markup import Cell, Column, Raw, element, table
+from metrics.report.markup import Cell, Column, Raw, table
 
 __all__ = [
     "collective_table",
@@ -29,7 +29,6 @@ __all__ = [
     "flow_table",
     "late_ranks",
     "link_loads",
-    "settings_tables",
 ]
 
 ROW_LIMIT = 200
@@ -229,20 +228,3 @@ def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -
         return None
     columns = [Column("Counter", numeric=False), Column("All NICs"), Column("Most", numeric=False)]
     return table(columns, rows)
-
-
-def settings_tables(settings: Mapping[str, Mapping[str, Sequence[object]]]) -> list[Raw]:
-    """One table per subject: parameter, value, and the source of the value."""
-    columns = [
-        Column("Parameter", numeric=False),
-        Column("Value", numeric=False),
-        Column("From", numeric=False),
-    ]
-    blocks = []
-    for title, values in settings.items():
-        rows = [
-            [Cell(name), Cell(str(value)), Cell(str(source))]
-            for name, (value, source) in values.items()
-        ]
-        blocks.append(element("div", element("h3", title), table(columns, rows)))
-    return blocks

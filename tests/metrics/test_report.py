@@ -60,6 +60,31 @@ def test_scaled_sizes_are_announced_at_the_top(record: Record) -> None:
     assert 'class="banner ' not in without_library(page_of(record(moe_run(), "b", size_scale=1.0)))
 
 
+def test_wall_clock_settings_and_trace_handling_are_shown(record: Record) -> None:
+    """Lateness per agent, sources of settings, what binding found."""
+    agent = {
+        "name": "agent-1", "nodes": ["host0", "leaf0"], "clock_offset_ns": -1500,
+        "clock_uncertainty_ns": None, "lateness": {"p99_ns": 250_000, "events": 1000},
+    }  # fmt: skip
+    page = page_of(
+        record(
+            moe_run(),
+            control={"agents": [agent]},
+            settings={"DCQCN": {"rpg_ai_rate": [5, "mlx5"]}},
+            binding_counts={"dangling_dependencies": 3},
+            compilation={"scaled_sizes": 2, "algorithms": {"all_reduce/ring": 18}},
+        )
+    )
+    for text in (
+        "250.0 µs",
+        "-1.500 µs",
+        "rpg_ai_rate",
+        "dangling dependencies",
+        "all reduce/ring",
+    ):
+        assert text in page
+
+
 def test_an_interrupted_run_is_reported_as_such(record: Record) -> None:
     """What didn't complete is counted, charts and tables stand."""
     run = moe_run(ranks=4, iterations=1, layers=2)

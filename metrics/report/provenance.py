@@ -1,0 +1,89 @@
+"""Where the run's input came from, what was changed in it, and how well the wall clock kept up."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metrics.presentation import MISSING, count_text, duration_text
+from metrics.report.markup import Cell, Column, Raw, element, table
+
+__all__ = ["settings_tables", "trace_tables", "wall_clock_table"]
+
+
+def settings_tables(settings: Mapping[str, Mapping[str, Sequence[object]]]) -> list[Raw]:
+    """One table per subject: parameter, value, and the source of the value."""
+    columns = [
+        Column("Parameter", numeric=False),
+        Column("Value", numeric=False),
+        Column("From", numeric=False),
+    ]
+    blocks = []
+    for title, values in settings.items():
+        rows = [
+            [Cell(name), Cell(str(value)), Cell(str(source))]
+            for name, (value, source) in values.items()
+        ]
+        blocks.append(element("div", element("h3", title), table(columns, rows)))
+    return blocks
+
+
+def trace_tables(run: Mapping[str, Any]) -> list[Raw]:
+    """What binding and compiling the trace found, added, dropped, scaled or guessed."""
+    compilation = run.get("compilation", {})
+    subjects = {
+        "Found while binding the trace": run.get("binding_counts", {}),
+        "Compiled": {k: v for k, v in compilation.items() if isinstance(v, int) and v},
+        "Algorithms, instances in one iteration": compilation.get("algorithms", {}),
+        "Bytes sent by kind": compilation.get("collective_bytes", {}),
+    }
+    columns = [Column("", numeric=False), Column("Count")]
+    blocks = []
+    for title, counts in subjects.items():
+        rows = [
+            [Cell(name.replace("_", " ")), Cell(count_text(value), value)]
+            for name, value in counts.items()
+        ]
+        if rows:
+            blocks.append(element("div", element("h3", title), table(columns, rows)))
+    return blocks
+
+
+def wall_clock_table(control: Mapping[str, Any]) -> Raw | None:
+    """Clock offset of every agent, and how late its events were handled, in wall time."""
+    agents = control.get("agents", [])
+    if not agents:
+        return None
+    scalars = [
+        name
+        for name, value in agents[0].get("lateness", {}).items()
+        if isinstance(value, int | float)
+    ]
+    columns = [
+        Column("Agent", numeric=False),
+        Column("Nodes"),
+        Column("Clock offset", hint="Against the controller's clock"),
+        Column("Uncertainty", hint="Half of the best round trip"),
+        *(Column(f"late {name.removesuffix('_ns')}".replace("_", " ")) for name in scalars),
+    ]
+    rows = [
+        [
+            Cell(agent["name"]),
+            Cell(str(len(agent["nodes"])), len(agent["nodes"])),
+            _duration(agent.get("clock_offset_ns")),
+            _duration(agent.get("clock_uncertainty_ns")),
+            *(_lateness(name, agent.get("lateness", {}).get(name)) for name in scalars),
+        ]
+        for agent in agents
+    ]
+    return table(columns, rows)
+
+
+def _duration(ns: float | None) -> Cell:
+    """A wall-clock duration; unknown is not zero."""
+    return Cell(duration_text(ns), -1.0 if ns is None else ns)
+
+
+def _lateness(name: str, value: float | None) -> Cell:
+    """A figure of the lateness: a time by its name, else a count."""
+    if value is None:
+        return Cell(MISSING)
+    return _duration(value) if name.endswith("_ns") else Cell(count_text(value), value)

@@ -16,7 +16,7 @@ import yaml
 import emulator
 from emulator.control.transport import BrokerAddress
 
-__all__ = ["Children", "spawn_agents"]
+__all__ = ["Children", "login_url", "spawn_agents"]
 
 _END_TIMEOUT_S: Final = 3.0
 _LOG_TAIL_LINES: Final = 5
@@ -46,6 +46,10 @@ class Children:
         config = self._directory / f"{name}.yaml"
         config.touch(mode=0o600)
         config.write_text(yaml.safe_dump(_agent_document(name, run, broker)), encoding="utf-8")
+        await self.launch(name, config)
+
+    async def launch(self, name: str, config: Path) -> None:
+        """Start an agent that has a file already."""
         log = self._directory / f"{name}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
@@ -103,13 +107,14 @@ async def spawn_agents(
 def _agent_document(name: str, run: str, broker: BrokerAddress) -> dict[str, Any]:
     return {
         "name": name,
-        "broker": _with_secrets(broker),
+        "broker": login_url(broker),
         "run": run,
         "exit_with_controller": True,
     }
 
 
-def _with_secrets(broker: BrokerAddress) -> str:
+def login_url(broker: BrokerAddress) -> str:
+    """Return the broker's URL with user and password, for an agent's file and nothing else."""
     scheme, rest = str(broker).split("://")
     if broker.username is None:
         return f"{scheme}://{rest}"

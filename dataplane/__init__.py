@@ -4,6 +4,9 @@ Everything here is compiled; `_native.pyi` describes it.
 """
 
 from dataplane._native import (
+    ConfigError,
+    Emulation,
+    Program,
     TraceError,
     __version__,
     decode_roce,
@@ -17,6 +20,9 @@ from dataplane._native import (
 )
 
 __all__ = [
+    "ConfigError",
+    "Emulation",
+    "Program",
     "TraceError",
     "__version__",
     "decode_roce",

@@ -40,6 +40,73 @@ def find_cycle(
     Each vertex of the result is a parent of the one before it, the first of the last.
     """
 
+class ConfigError(ValueError):
+    """A job configuration or a program that cannot be executed; the message names the place."""
+
+class Program:
+    """One rank's program in the engine: a copy of the arrays of `traffic_profiles.Program`."""
+
+    def __init__(
+        self,
+        *,
+        rank: int,
+        kind: NDArray[np.uint8],
+        peer: NDArray[np.uint32],
+        size_bytes: NDArray[np.uint64],
+        duration_ps: NDArray[np.uint64],
+        lane: NDArray[np.int32],
+        peer_op: NDArray[np.uint32],
+        instance: NDArray[np.uint32],
+        row: NDArray[np.uint32],
+        dep_offsets: NDArray[np.uint32],
+        deps: NDArray[np.uint32],
+    ) -> None: ...
+    @property
+    def rank(self) -> int:
+        """The rank that executes it."""
+    def __len__(self) -> int: ...
+
+class Emulation:
+    """A whole job in virtual time: bit for bit the same on every run with the same seed.
+
+    Raises `ConfigError` when the configuration or a program cannot be executed.
+    """
+
+    def __init__(self, config_json: str, programs: Sequence[Program]) -> None: ...
+    def advance(self, until_ps: int | None = None, max_events: int = ...) -> bool:
+        """Handle events up to `until_ps`, at most `max_events`; releases the GIL.
+
+        True when every operation is complete, or when nothing will ever happen again although
+        some are not (`is_done` tells which).
+        """
+    @property
+    def now_ps(self) -> int:
+        """Emulated time in picoseconds."""
+    @property
+    def is_done(self) -> bool:
+        """Whether every operation is complete."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return cumulative totals.
+
+        `now_ps`, `ops_done`, `ops_total`, `bytes_delivered` (payload accepted in order), `events`,
+        `frames_delivered`, `failed_qps`; and tables of columns, `links` (one row per direction,
+        link 0 end a first), `queues` (as of the last sample) and `nics` (in the order of the
+        configuration).
+        """
+    def completed(self) -> dict[str, Any]:
+        """Return `rank`, `op`, `start_ps`, `end_ps` of what completed since the last call."""
+    def blocked(self, limit: int) -> list[dict[str, Any]]:
+        """Return operations that have started and are not complete, the longest waiting first.
+
+        Keys: `rank`, `op`, `kind`, `peer`, `size_bytes`, `received_bytes`, `waiting_for`.
+        """
+    def records(self) -> dict[str, Any]:
+        """Return the final tables `ops`, `links`, `queues`, `qps`, `failures` and `counters`.
+
+        `end_ps` is 2**64 - 1 for an operation that is not complete. Series have rows only for
+        samples in which something happened; `time_ps` is a sample's end.
+        """
+
 def encode_roce(
     *,
     opcode: int = 0x04,

@@ -2,12 +2,21 @@
 
 use pyo3::prelude::*;
 
+mod emulation;
+mod program;
 mod roce;
+mod tables;
 mod trace;
 
 #[pymodule]
 mod _native {
     use super::*;
+
+    #[pymodule_export]
+    use super::emulation::{ConfigError, Emulation};
+
+    #[pymodule_export]
+    use super::program::PyProgram;
 
     #[pymodule_export]
     use super::roce::{decode_roce, encode_pause, encode_roce, icrc, roce_opcodes};

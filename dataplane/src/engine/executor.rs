@@ -167,8 +167,7 @@ impl Executor {
 
     /// Operations that have started and are not complete, ascending.
     pub fn pending(&self) -> impl Iterator<Item = u32> + '_ {
-        let is_pending =
-            |&op: &usize| self.start_ps[op] != NEVER_PS && self.end_ps[op] == NEVER_PS;
+        let is_pending = |&op: &usize| self.start_ps[op] != NEVER_PS && self.end_ps[op] == NEVER_PS;
         (0..self.program.len()).filter(is_pending).map(|op| op as u32)
     }
 
@@ -225,8 +224,7 @@ impl Executor {
         if duration_ps == 0 {
             self.end_delay(now_ps, op);
         } else {
-            self.actions
-                .push_back(Action::Delay { op, at_ps: now_ps.saturating_add(duration_ps) });
+            self.actions.push_back(Action::Delay { op, at_ps: now_ps.saturating_add(duration_ps) });
         }
     }
 

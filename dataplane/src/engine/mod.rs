@@ -1,9 +1,23 @@
 //! Programs, their executor, the network interface, and the event loop that drives them.
 
+pub mod connections;
 mod error;
 pub mod event_queue;
 pub mod executor;
+pub mod host;
+pub mod interim;
+pub mod lazy_timers;
+pub mod line;
+pub mod nic;
 pub mod program;
+pub mod records;
+pub mod series;
+pub mod telemetry;
 pub mod testing;
+pub mod topology;
+pub mod virtual_clock;
+pub mod world;
 
 pub use error::ConfigError;
+pub use virtual_clock::{Emulation, Progress};
+pub use world::World;

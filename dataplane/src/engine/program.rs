@@ -5,6 +5,7 @@
 
 use super::error::ConfigError;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Lane of an operation that needs no serial resource.
 pub const NO_LANE: i32 = -1;
@@ -197,11 +198,11 @@ impl Program {
 }
 
 /// Check all programs of a job, alone and against each other.
-pub fn check_programs(programs: &[Program]) -> Result<(), ConfigError> {
+pub fn check_programs(programs: &[Arc<Program>]) -> Result<(), ConfigError> {
     let mut by_rank = BTreeMap::new();
     for program in programs {
         program.check()?;
-        if by_rank.insert(program.rank, program).is_some() {
+        if by_rank.insert(program.rank, program.as_ref()).is_some() {
             return Err(ConfigError::new(format!("rank {} has two programs", program.rank)));
         }
     }
@@ -252,13 +253,17 @@ mod tests {
         [sender.finish(), receiver.finish()]
     }
 
+    fn shared(programs: &[Program]) -> Vec<Arc<Program>> {
+        programs.iter().cloned().map(Arc::new).collect()
+    }
+
     fn message(programs: &[Program]) -> String {
-        check_programs(programs).expect_err("the programs are wrong").to_string()
+        check_programs(&shared(programs)).expect_err("the programs are wrong").to_string()
     }
 
     #[test]
     fn a_matched_pair_is_accepted() {
-        assert!(check_programs(&pair()).is_ok());
+        assert!(check_programs(&shared(&pair())).is_ok());
     }
 
     #[test]
@@ -286,7 +291,7 @@ mod tests {
         let mut builder = ProgramBuilder::new(0);
         builder.join(&[1]);
         builder.join(&[]);
-        assert!(check_programs(&[builder.finish()]).is_ok());
+        assert!(check_programs(&shared(&[builder.finish()])).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Programs for tests, built operation by operation.
 
-use super::program::{NO_LANE, OpKind, Program};
+use crate::engine::program::{NO_LANE, OpKind, Program};
 
 /// Appends operations to a program.
 #[derive(Debug)]

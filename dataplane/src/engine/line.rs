@@ -1,0 +1,146 @@
+//! One direction of a link: frames under way in their order, and what passed.
+
+use super::event_queue::EventKey;
+use crate::roce::Frame;
+use crate::units::{PREAMBLE_AND_GAP_BYTES, transfer_ps};
+use std::collections::VecDeque;
+
+/// What a direction carried since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineTotals {
+    /// Frames whose transmission began.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
+    /// RoCE payload of them.
+    pub data_bytes: u64,
+    /// Time that they occupy the line, preamble and gap included.
+    pub busy_ps: u64,
+}
+
+/// What arrived from a direction since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes of them, FCS included.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+struct Flight {
+    arrival: EventKey,
+    frame: Frame,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Line {
+    rate_bps: u64,
+    delay_ps: u64,
+    in_flight: VecDeque<Flight>,
+    totals: LineTotals,
+    delivered: Delivered,
+    busy_until_ps: u64,
+}
+
+impl Line {
+    /// An empty line.
+    pub fn new(rate_bps: u64, delay_ps: u64) -> Self {
+        Self {
+            rate_bps,
+            delay_ps,
+            in_flight: VecDeque::new(),
+            totals: LineTotals::default(),
+            delivered: Delivered::default(),
+            busy_until_ps: 0,
+        }
+    }
+
+    /// When the last bit of a frame arrives whose last bit left at `end_ps`.
+    #[inline]
+    pub fn arrival_ps(&self, end_ps: u64) -> u64 {
+        end_ps + self.delay_ps
+    }
+
+    /// Put a frame on the line; `arrival` is the key of its arrival. True if no other is under
+    /// way, so that its arrival is the line's next event.
+    #[inline]
+    pub fn push(&mut self, end_ps: u64, arrival: EventKey, frame: Frame) -> bool {
+        self.count(end_ps, &frame);
+        debug_assert!(self.in_flight.back().is_none_or(|last| last.arrival < arrival));
+        self.in_flight.push_back(Flight { arrival, frame });
+        self.in_flight.len() == 1
+    }
+
+    #[inline]
+    fn count(&mut self, end_ps: u64, frame: &Frame) {
+        let wire_bytes = u64::from(frame.wire_bytes());
+        self.totals.tx_packets += 1;
+        self.totals.tx_bytes += wire_bytes;
+        if let Frame::Roce(packet) = frame {
+            self.totals.data_bytes += u64::from(packet.payload.length_bytes());
+        }
+        self.totals.busy_ps += transfer_ps(wire_bytes + PREAMBLE_AND_GAP_BYTES, self.rate_bps);
+        self.busy_until_ps = end_ps + transfer_ps(PREAMBLE_AND_GAP_BYTES, self.rate_bps);
+    }
+
+    /// Take the frame that arrives first, and the key of the arrival behind it.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Frame, Option<EventKey>)> {
+        let flight = self.in_flight.pop_front()?;
+        Some((flight.frame, self.in_flight.front().map(|next| next.arrival)))
+    }
+
+    /// What was carried since the start; of a frame being sent at `now_ps`, only the time until now.
+    pub fn totals(&self, now_ps: u64) -> LineTotals {
+        let ahead_ps = self.busy_until_ps.saturating_sub(now_ps);
+        LineTotals { busy_ps: self.totals.busy_ps.saturating_sub(ahead_ps), ..self.totals }
+    }
+
+    /// Count a frame that is handed to the node at the end.
+    #[inline]
+    pub fn count_delivered(&mut self, frame: &Frame) {
+        self.delivered.packets += 1;
+        self.delivered.bytes += u64::from(frame.wire_bytes());
+    }
+
+    /// What was handed to the node at the end since the start.
+    pub fn delivered(&self) -> Delivered {
+        self.delivered
+    }
+
+    /// Line rate.
+    pub fn rate_bps(&self) -> u64 {
+        self.rate_bps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame() -> Frame {
+        Frame::Roce(Box::default())
+    }
+
+    #[test]
+    fn frames_leave_in_order_and_only_the_first_is_the_next_event() {
+        let mut line = Line::new(1_000_000_000, 500);
+        assert!(line.push(100, EventKey::new(600, 0), frame()));
+        assert!(!line.push(200, EventKey::new(700, 1), frame()));
+        let (_, next) = line.pop().expect("two are under way");
+        assert_eq!(next.map(EventKey::time_ps), Some(700));
+        assert_eq!(line.pop().expect("one is under way").1, None);
+    }
+
+    #[test]
+    fn busy_time_counts_only_what_has_passed() {
+        let rate_bps = 8_000_000_000_000;
+        let mut line = Line::new(rate_bps, 0);
+        let wire_bytes = u64::from(frame().wire_bytes());
+        line.push(wire_bytes, EventKey::new(wire_bytes, 0), frame());
+        assert_eq!(line.totals(10).busy_ps, 10);
+        assert_eq!(line.totals(u64::MAX).busy_ps, wire_bytes + 20);
+    }
+}

@@ -1,0 +1,488 @@
+//! A network interface: queue pairs, their pacing by congestion control, notifications, one port.
+//!
+//! It knows no program and no clock: messages come in by [`Nic::post`] and go out as [`NicEvent`]s.
+
+mod counters;
+mod pacer;
+mod port;
+
+pub use counters::NicCounters;
+pub use port::{ControlQueueSample, NicPort, PRIORITIES};
+
+use super::connections::Connection;
+use super::lazy_timers::LazyTimers;
+use crate::config::{ClassConfig, JobConfig};
+use crate::engine::interim::congestion::{
+    CongestionControl, Controller, FlowKey, NotificationPoint, RateSample,
+};
+use crate::roce::opcode::Opcode;
+use crate::roce::packet::Ecn;
+use crate::roce::queue_pair::{FailureReason, Message, QpEvent, QueuePair, QueuePairAddress};
+use crate::roce::{Frame, Packet, cnp, udp_source_port};
+use crate::units::{PREAMBLE_AND_GAP_BYTES, transfer_ps};
+use pacer::Pacer;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What happened to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NicEvent {
+    /// A posted message is acknowledged.
+    Sent {
+        /// As posted.
+        id: u32,
+        /// Packets sent again.
+        retransmitted_packets: u32,
+        /// Notifications that came while it was the oldest of its queue pair.
+        cnps: u32,
+    },
+    /// A message arrived whole.
+    Received {
+        /// Its immediate data.
+        immediate: u32,
+        /// Packets of it that arrived with congestion experienced.
+        marked_packets: u32,
+    },
+    /// A queue pair stopped for good.
+    Failed {
+        /// Rank of its other end.
+        peer_rank: u32,
+        /// Number of the queue pair.
+        qp: u32,
+        /// Why.
+        reason: FailureReason,
+    },
+}
+
+/// A frame that left the port.
+#[derive(Debug)]
+pub struct Departure {
+    /// The frame.
+    pub frame: Frame,
+    /// When its first bit left.
+    pub start_ps: u64,
+    /// When its last bit left.
+    pub end_ps: u64,
+}
+
+/// A message between posting and acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Posted {
+    cnps: u32,
+}
+
+/// One queue pair with what paces it.
+#[derive(Debug)]
+struct Pair {
+    qp: QueuePair,
+    peer_rank: u32,
+    /// Present where messages are sent.
+    controller: Option<Controller>,
+    rate_bps: u64,
+    last_start_ps: u64,
+    last_wire_bytes: u32,
+    posted: VecDeque<Posted>,
+}
+
+/// The queue pairs towards one rank.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    first: u32,
+    count: u32,
+    next: u32,
+}
+
+/// State of a sender's rate, for time series.
+#[derive(Clone, Copy, Debug)]
+pub struct QpSample {
+    /// Rank of the other end.
+    pub peer_rank: u32,
+    /// Queue pair number.
+    pub qp: u32,
+    /// The rate.
+    pub rate: RateSample,
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub struct Nic {
+    classes: ClassConfig,
+    cnp_on_nak: bool,
+    address: u32,
+    first_qp: u32,
+    pairs: Vec<Pair>,
+    peers: BTreeMap<u32, Peer>,
+    notification_point: NotificationPoint,
+    port: NicPort,
+    pacer: Pacer,
+    timers: LazyTimers,
+    events: VecDeque<NicEvent>,
+    counters: NicCounters,
+}
+
+impl Nic {
+    /// The NIC of `rank` with its ends of `connections`, which are all of this rank and in the order
+    /// of the plan; `rate_bps` is its line rate.
+    pub fn new(
+        config: &JobConfig,
+        addresses: &BTreeMap<u32, u32>,
+        rank: u32,
+        rate_bps: u64,
+        connections: &[Connection],
+    ) -> Self {
+        let mut first_qp = 0;
+        let mut pairs = Vec::new();
+        let mut peers = BTreeMap::new();
+        for connection in connections {
+            let pair = Pair::new(config, addresses, rank, rate_bps, connection);
+            if pairs.is_empty() {
+                first_qp = pair.qp.address().local_qp;
+            }
+            if connection.source_rank == rank {
+                let first = pairs.len() as u32;
+                let peer = peers.entry(connection.destination_rank).or_insert(Peer {
+                    first,
+                    count: 0,
+                    next: 0,
+                });
+                peer.count += 1;
+            }
+            pairs.push(pair);
+        }
+        Self {
+            classes: config.classes,
+            cnp_on_nak: config.notification_point.cnp_on_nak,
+            address: addresses[&rank],
+            first_qp,
+            peers,
+            notification_point: NotificationPoint::new(&config.notification_point),
+            port: NicPort::new(rate_bps),
+            pacer: Pacer::new(pairs.len()),
+            timers: LazyTimers::new(pairs.len()),
+            pairs,
+            events: VecDeque::new(),
+            counters: NicCounters::default(),
+        }
+    }
+
+    /// Send a message to a rank that the NIC is connected to; messages take its queue pairs in turn.
+    pub fn post(&mut self, now_ps: u64, peer_rank: u32, id: u32, size_bytes: u64, immediate: u32) {
+        let Some(peer) = self.peers.get_mut(&peer_rank) else {
+            debug_assert!(false, "no connection to rank {peer_rank}");
+            return;
+        };
+        let index = peer.first + peer.next;
+        peer.next = (peer.next + 1) % peer.count;
+        let pair = &mut self.pairs[index as usize];
+        pair.qp.post_write(Message { id: u64::from(id), size_bytes, immediate });
+        pair.posted.push_back(Posted { cnps: 0 });
+        self.refresh(now_ps, index);
+    }
+
+    /// A frame has arrived.
+    pub fn handle_frame(&mut self, now_ps: u64, frame: &Frame) {
+        self.counters.rx_packets += 1;
+        self.counters.rx_bytes += u64::from(frame.wire_bytes());
+        match frame {
+            Frame::Pause(pause) => self.port.handle_pause(now_ps, pause),
+            Frame::Roce(packet) => self.handle_packet(now_ps, packet),
+        }
+    }
+
+    fn handle_packet(&mut self, now_ps: u64, packet: &Packet) {
+        let index = packet.bth.destination_qp.wrapping_sub(self.first_qp);
+        let known = self.pairs.get(index as usize).is_some_and(|pair| {
+            packet.destination_address == self.address
+                && packet.source_address == pair.qp.address().remote_address
+        });
+        if !known {
+            self.counters.unknown_qp_packets += 1;
+            return;
+        }
+        if packet.bth.opcode == Opcode::CNP {
+            self.handle_cnp(now_ps, index);
+        } else if packet.ecn == Ecn::Ce && packet.is_data() {
+            self.handle_mark(now_ps, index);
+        }
+        self.pairs[index as usize].qp.handle_packet(now_ps, packet);
+        self.settle(now_ps, index);
+    }
+
+    fn handle_cnp(&mut self, now_ps: u64, index: u32) {
+        let pair = &mut self.pairs[index as usize];
+        if let Some(controller) = &mut pair.controller {
+            controller.handle_cnp(now_ps);
+            self.counters.cnps_handled += 1;
+        }
+        if let Some(oldest) = pair.posted.front_mut() {
+            oldest.cnps += 1;
+        }
+    }
+
+    fn handle_mark(&mut self, now_ps: u64, index: u32) {
+        let flow = self.pairs[index as usize].flow();
+        if self.notification_point.handle_marked(now_ps, flow) {
+            self.send_cnp(index);
+        }
+    }
+
+    fn send_cnp(&mut self, index: u32) {
+        let packet = cnp(self.pairs[index as usize].qp.address(), self.classes.cnp_dscp);
+        self.counters.cnps_sent += 1;
+        self.port.push_control(self.classes.cnp_priority, packet);
+    }
+
+    /// Take what a queue pair has to say after it was called.
+    fn settle(&mut self, now_ps: u64, index: u32) {
+        while let Some(event) = self.pairs[index as usize].qp.poll_event() {
+            self.handle_event(now_ps, index, event);
+        }
+        let pair = &mut self.pairs[index as usize];
+        if let Some(controller) = &mut pair.controller {
+            let acknowledged = pair.qp.take_acknowledged();
+            if acknowledged.payload_bytes > 0 {
+                let round_trip_ps = acknowledged.round_trip_ps;
+                controller.handle_ack(now_ps, acknowledged.payload_bytes, round_trip_ps);
+            }
+        }
+        while let Some(packet) = pair.qp.poll_control(now_ps) {
+            self.port.push_control(self.classes.ack_priority, packet);
+        }
+        self.refresh(now_ps, index);
+    }
+
+    fn handle_event(&mut self, now_ps: u64, index: u32, event: QpEvent) {
+        let pair = &mut self.pairs[index as usize];
+        match event {
+            QpEvent::SendCompleted { id, retransmitted_packets } => {
+                let cnps = pair.posted.pop_front().map_or(0, |posted| posted.cnps);
+                self.events.push_back(NicEvent::Sent {
+                    id: id as u32,
+                    retransmitted_packets,
+                    cnps,
+                });
+            }
+            QpEvent::MessageReceived { immediate, marked_packets, .. } => {
+                self.events.push_back(NicEvent::Received { immediate, marked_packets });
+            }
+            QpEvent::SequenceError => {
+                let flow = pair.flow();
+                if self.cnp_on_nak && self.notification_point.handle_sequence_error(now_ps, flow) {
+                    self.send_cnp(index);
+                }
+            }
+            QpEvent::TimedOut => {}
+            QpEvent::Failed { reason } => {
+                let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
+                self.events.push_back(NicEvent::Failed { peer_rank, qp, reason });
+            }
+        }
+    }
+
+    /// Bring pacing and timers of a queue pair up to date with its state.
+    fn refresh(&mut self, now_ps: u64, index: u32) {
+        let pair = &mut self.pairs[index as usize];
+        if pair.update_rate() {
+            self.pacer.set_eligible(index, pair.eligible_ps());
+        }
+        if pair.may_send() {
+            self.pacer.activate(now_ps, index);
+        }
+        if let Some(at_ps) = pair.poll_timeout() {
+            self.timers.arm(index, at_ps);
+        }
+    }
+
+    /// Fire what is due.
+    pub fn handle_timeout(&mut self, now_ps: u64) {
+        while let Some(index) = self.timers.pop_due(now_ps) {
+            let pair = &mut self.pairs[index as usize];
+            pair.qp.handle_timeout(now_ps);
+            if let Some(controller) = &mut pair.controller {
+                if controller.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
+                    controller.handle_timeout(now_ps);
+                }
+            }
+            self.settle(now_ps, index);
+        }
+        if self.notification_point.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
+            while let Some(flow) = self.notification_point.handle_timeout(now_ps) {
+                self.send_cnp(flow.local_qp - self.first_qp);
+            }
+        }
+    }
+
+    /// Send the next frame, if one may leave now.
+    pub fn poll_departure(&mut self, now_ps: u64) -> Option<Departure> {
+        if now_ps < self.port.busy_until_ps() {
+            return None;
+        }
+        let packet = match self.port.pop_control(now_ps) {
+            Some(packet) => packet,
+            None => self.poll_data(now_ps)?,
+        };
+        let wire_bytes = packet.wire_bytes();
+        self.counters.tx_packets += 1;
+        self.counters.tx_bytes += u64::from(wire_bytes);
+        let end_ps = self.port.occupy(now_ps, wire_bytes);
+        Some(Departure { frame: Frame::Roce(Box::new(packet)), start_ps: now_ps, end_ps })
+    }
+
+    fn poll_data(&mut self, now_ps: u64) -> Option<Packet> {
+        if self.port.is_paused(now_ps, self.classes.data_priority) {
+            return None;
+        }
+        loop {
+            let index = self.pacer.pop_eligible(now_ps)?;
+            let pair = &mut self.pairs[index as usize];
+            if !pair.may_send() {
+                continue;
+            }
+            if let Some(packet) = pair.qp.poll_data(now_ps) {
+                pair.count_sent(now_ps, packet.wire_bytes());
+                self.pacer.set_eligible(index, pair.eligible_ps());
+                self.refresh(now_ps, index);
+                return Some(packet);
+            }
+        }
+    }
+
+    /// When [`Nic::handle_timeout`] and [`Nic::poll_departure`] want to be called.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let data_ps = self.pacer.next_ps().map(|at_ps| {
+            let unpaused_ps = self.port.paused_until_ps(self.classes.data_priority);
+            at_ps.max(self.port.busy_until_ps()).max(unpaused_ps)
+        });
+        let timers_ps = self.timers.next_ps();
+        let notifications_ps = self.notification_point.poll_timeout();
+        [data_ps, self.port.next_control_ps(), timers_ps, notifications_ps]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// What happened to messages, oldest first.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<NicEvent> {
+        self.events.pop_front()
+    }
+
+    /// Totals so far.
+    pub fn counters(&self) -> NicCounters {
+        let mut counters = self.counters;
+        counters.pause_frames_received = self.port.pause_frames_received();
+        self.pairs.iter().for_each(|pair| counters.transport.add(pair.qp.counters()));
+        counters
+    }
+
+    /// A frame came whose invariant CRC did not fit.
+    pub fn count_icrc_error(&mut self) {
+        self.counters.rx_icrc_errors += 1;
+    }
+
+    /// The port.
+    pub fn port_mut(&mut self) -> &mut NicPort {
+        &mut self.port
+    }
+
+    /// Rates of the senders with work outstanding.
+    pub fn rate_samples(&self) -> impl Iterator<Item = QpSample> + '_ {
+        self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(|pair| {
+            let rate = pair.controller.as_ref()?.sample();
+            Some(QpSample { peer_rank: pair.peer_rank, qp: pair.qp.address().local_qp, rate })
+        })
+    }
+
+    /// Bytes that have arrived from a rank of a message that is not complete.
+    pub fn receiving_bytes(&self, peer_rank: u32) -> u64 {
+        let from_peer = self.pairs.iter().filter(|pair| pair.peer_rank == peer_rank);
+        from_peer.map(|pair| pair.qp.receiving_bytes()).sum()
+    }
+}
+
+impl Pair {
+    fn new(
+        config: &JobConfig,
+        addresses: &BTreeMap<u32, u32>,
+        rank: u32,
+        line_rate_bps: u64,
+        connection: &Connection,
+    ) -> Self {
+        let is_source = connection.source_rank == rank;
+        let ends = (connection.source_qp, connection.destination_qp);
+        let (local_qp, remote_qp) = if is_source { ends } else { (ends.1, ends.0) };
+        let psns = (connection.psn, connection.reverse_psn);
+        let (send_psn, receive_psn) = if is_source { psns } else { (psns.1, psns.0) };
+        let peer_rank =
+            if is_source { connection.destination_rank } else { connection.source_rank };
+        let address = QueuePairAddress {
+            local_address: addresses[&rank],
+            remote_address: addresses[&peer_rank],
+            local_qp,
+            remote_qp,
+            source_port: udp_source_port(local_qp, remote_qp),
+        };
+        let controller =
+            is_source.then(|| Controller::new(&config.congestion_control, line_rate_bps));
+        Self {
+            qp: QueuePair::new(&config.transport, &config.classes, address, send_psn, receive_psn),
+            peer_rank,
+            rate_bps: controller.as_ref().map_or(line_rate_bps, Controller::rate_bps),
+            controller,
+            last_start_ps: 0,
+            last_wire_bytes: 0,
+            posted: VecDeque::new(),
+        }
+    }
+
+    fn flow(&self) -> FlowKey {
+        let address = self.qp.address();
+        FlowKey {
+            local_qp: address.local_qp,
+            local_address: address.local_address,
+            remote_address: address.remote_address,
+        }
+    }
+
+    /// A packet is ready, and neither window is closed.
+    fn may_send(&self) -> bool {
+        let Some(_) = self.qp.next_data_bytes() else {
+            return false;
+        };
+        let window_bytes = self.controller.as_ref().and_then(Controller::window_bytes);
+        window_bytes.is_none_or(|window_bytes| self.qp.in_flight_bytes() < window_bytes)
+    }
+
+    fn count_sent(&mut self, now_ps: u64, wire_bytes: u32) {
+        self.last_start_ps = now_ps;
+        self.last_wire_bytes = wire_bytes;
+        if let Some(controller) = &mut self.controller {
+            controller.handle_sent(now_ps, wire_bytes);
+            self.rate_bps = controller.rate_bps();
+        }
+    }
+
+    /// Adopt the controller's rate; true if it changed.
+    fn update_rate(&mut self) -> bool {
+        let rate_bps = self.controller.as_ref().map_or(self.rate_bps, Controller::rate_bps);
+        std::mem::replace(&mut self.rate_bps, rate_bps) != rate_bps
+    }
+
+    /// The next packet may not start before. Rates count what a frame occupies on the line,
+    /// preamble and gap included, so that the rates of a full line add up to the line rate.
+    fn eligible_ps(&self) -> u64 {
+        if self.last_wire_bytes == 0 {
+            return 0;
+        }
+        let bytes = u64::from(self.last_wire_bytes) + PREAMBLE_AND_GAP_BYTES;
+        self.last_start_ps.saturating_add(transfer_ps(bytes, self.rate_bps))
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        let controller_ps = self.controller.as_ref().and_then(Controller::poll_timeout);
+        match (self.qp.poll_timeout(), controller_ps) {
+            (Some(qp_ps), Some(controller_ps)) => Some(qp_ps.min(controller_ps)),
+            (qp_ps, controller_ps) => qp_ps.or(controller_ps),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Programs and fabrics for tests and benchmarks.
+
+mod fabric_builder;
+mod program_builder;
+pub mod workloads;
+
+pub use fabric_builder::{FabricBuilder, clos, pair, star};
+pub use program_builder::ProgramBuilder;

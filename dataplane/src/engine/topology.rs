@@ -1,0 +1,159 @@
+//! Who is connected to whom: links resolved into directions, and the checks of a job's fabric.
+
+use super::error::ConfigError;
+use crate::config::{JobConfig, LinkEnd, NodeId, SwitchConfig};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One direction of a link. Direction `2 * link` leaves end a, `2 * link + 1` leaves end b.
+#[derive(Clone, Copy, Debug)]
+pub struct Direction {
+    /// The end that sends.
+    pub from: LinkEnd,
+    /// The end that receives.
+    pub to: LinkEnd,
+    /// Line rate.
+    pub rate_bps: u64,
+    /// Propagation delay.
+    pub delay_ps: u64,
+}
+
+/// Links and ports of a job.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// All directions of all links.
+    pub directions: Vec<Direction>,
+    /// The direction that leaves each NIC; `None` if it has no link.
+    pub nic_egress: Vec<Option<u32>>,
+    /// The direction that leaves each port of each switch.
+    pub switch_egress: Vec<Vec<Option<u32>>>,
+    /// NIC index of each rank.
+    pub nic_of_rank: BTreeMap<u32, u32>,
+}
+
+impl Topology {
+    /// Resolve and check the fabric of `config`.
+    pub fn new(config: &JobConfig) -> Result<Self, ConfigError> {
+        check_names(config)?;
+        let nic_of_rank = index_ranks(config)?;
+        let mut topology = Self {
+            directions: Vec::with_capacity(2 * config.links.len()),
+            nic_egress: vec![None; config.nics.len()],
+            switch_egress: config.switches.iter().map(|s| vec![None; s.ports.into()]).collect(),
+            nic_of_rank,
+        };
+        for link in &config.links {
+            if link.rate_bps == 0 {
+                return Err(wrong(&link.name, "rate_bps must be above 0"));
+            }
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                topology.attach(&link.name, from)?;
+                let (rate_bps, delay_ps) = (link.rate_bps, link.delay_ps);
+                topology.directions.push(Direction { from, to, rate_bps, delay_ps });
+            }
+        }
+        for (index, switch) in config.switches.iter().enumerate() {
+            check_switch(switch, config.nics.len(), &topology.switch_egress[index])?;
+        }
+        check_parameters(config)?;
+        Ok(topology)
+    }
+
+    /// The direction that leaves this port, which has a link.
+    fn attach(&mut self, link: &str, end: LinkEnd) -> Result<(), ConfigError> {
+        let direction = self.directions.len() as u32;
+        let port = match end.node {
+            NodeId::Nic(index) => match self.nic_egress.get_mut(index as usize) {
+                Some(port) if end.port == 0 => Some(port),
+                _ => None,
+            },
+            NodeId::Switch(index) => self
+                .switch_egress
+                .get_mut(index as usize)
+                .and_then(|ports| ports.get_mut(usize::from(end.port))),
+        };
+        let Some(port) = port else {
+            return Err(wrong(link, &format!("there is no port {} of {:?}", end.port, end.node)));
+        };
+        if port.replace(direction).is_some() {
+            return Err(wrong(link, &format!("port {} of {:?} has two links", end.port, end.node)));
+        }
+        Ok(())
+    }
+}
+
+fn wrong(name: &str, what: &str) -> ConfigError {
+    ConfigError::new(format!("{name}: {what}"))
+}
+
+fn check_names(config: &JobConfig) -> Result<(), ConfigError> {
+    let nics = config.nics.iter().map(|nic| &nic.name);
+    let switches = config.switches.iter().map(|switch| &switch.name);
+    let links = config.links.iter().map(|link| &link.name);
+    let mut seen = BTreeSet::new();
+    if let Some(name) = nics.chain(switches).find(|name| !seen.insert(*name)) {
+        return Err(wrong(name, "two nodes have this name"));
+    }
+    let mut seen = BTreeSet::new();
+    match links.into_iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(wrong(name, "two links have this name")),
+        None => Ok(()),
+    }
+}
+
+fn index_ranks(config: &JobConfig) -> Result<BTreeMap<u32, u32>, ConfigError> {
+    let mut nic_of_rank = BTreeMap::new();
+    let mut addresses = BTreeSet::new();
+    for (index, nic) in config.nics.iter().enumerate() {
+        if nic_of_rank.insert(nic.rank, index as u32).is_some() {
+            return Err(wrong(&nic.name, &format!("rank {} has two NICs", nic.rank)));
+        }
+        if !addresses.insert(nic.address) {
+            return Err(wrong(&nic.name, &format!("two NICs have the address {}", nic.address)));
+        }
+    }
+    Ok(nic_of_rank)
+}
+
+fn check_switch(
+    switch: &SwitchConfig,
+    nics: usize,
+    egress: &[Option<u32>],
+) -> Result<(), ConfigError> {
+    if switch.routes.len() != nics {
+        return Err(wrong(
+            &switch.name,
+            &format!("{} routes for {nics} NICs", switch.routes.len()),
+        ));
+    }
+    let has_link = |port: &u16| egress.get(usize::from(*port)).is_some_and(Option::is_some);
+    if let Some(port) = switch.routes.iter().flatten().find(|port| !has_link(port)) {
+        return Err(wrong(&switch.name, &format!("a route uses port {port}, which has no link")));
+    }
+    if switch.priorities.len() != 8 {
+        return Err(wrong(&switch.name, &format!("{} priorities, not 8", switch.priorities.len())));
+    }
+    if switch.priorities.iter().any(|priority| !priority.strict && priority.weight == 0) {
+        return Err(wrong(&switch.name, "a weighted priority needs a weight of at least 1"));
+    }
+    Ok(())
+}
+
+fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
+    let transport = &config.transport;
+    let classes = &config.classes;
+    let priorities = [classes.data_priority, classes.ack_priority, classes.cnp_priority];
+    let checks = [
+        ([256, 512, 1024, 2048, 4096].contains(&transport.mtu_bytes), "mtu_bytes"),
+        (transport.qps_per_peer >= 1, "qps_per_peer"),
+        ((1..=1 << 23).contains(&transport.window_packets), "window_packets"),
+        (transport.ack_every_packets >= 1, "ack_every_packets"),
+        (transport.retransmission_timeout_ps >= 1, "retransmission_timeout_ps"),
+        (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
+        (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
+        (config.telemetry.max_samples >= 2, "max_samples"),
+    ];
+    match checks.iter().find(|(holds, _)| !holds) {
+        Some((_, name)) => Err(ConfigError::new(format!("{name} out of range"))),
+        None => Ok(()),
+    }
+}

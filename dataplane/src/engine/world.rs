@@ -1,0 +1,455 @@
+//! The event loop over hosts, switches and links: the same for the virtual and the wall clock.
+//!
+//! What happens to a frame at the end of its link is the [`Medium`]'s: within one process it is
+//! handed to the node at the other end; otherwise it goes on a wire at that time.
+
+use super::connections::{Connection, plan_connections};
+use super::error::ConfigError;
+use super::event_queue::EventQueue;
+use super::executor::{Completion, Executor};
+use super::host::{Host, HostOutput};
+use super::line::Line;
+use super::nic::Nic;
+use super::program::{Program, check_programs};
+use super::telemetry::Telemetry;
+use super::topology::Topology;
+use crate::config::{JobConfig, NodeId};
+use crate::engine::interim::fabric::{Output, PortLink, Switch};
+use crate::roce::Frame;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What becomes of frames that have travelled a link.
+pub trait Medium {
+    /// The frame has travelled `direction`: return it to hand it to the node there now.
+    fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
+}
+
+/// Both ends of every link are in this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Internal;
+
+impl Medium for Internal {
+    #[inline]
+    fn carry(&mut self, _now_ps: u64, _direction: u32, frame: Frame) -> Option<Frame> {
+        Some(frame)
+    }
+}
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The first frame under way in a direction arrives.
+    Arrival { direction: u32 },
+    /// A host wants to be called.
+    HostWake { nic: u32 },
+    /// A delay of a host's program ends.
+    DelayEnd { nic: u32, op: u32 },
+    /// A switch wants to be called.
+    SwitchWake { switch: u32, token: u32 },
+}
+
+/// An operation that is complete, with its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankCompletion {
+    /// The rank.
+    pub rank: u32,
+    /// The operation and its times.
+    pub completion: Completion,
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub struct World<M> {
+    config: Arc<JobConfig>,
+    topology: Topology,
+    medium: M,
+    /// By NIC index; `None` for a node of another process.
+    hosts: Vec<Option<Box<Host>>>,
+    /// By switch index; likewise.
+    switches: Vec<Option<Box<Switch>>>,
+    lines: Vec<Line>,
+    events: EventQueue<Event>,
+    now_ps: u64,
+    events_handled: u64,
+    frames_delivered: u64,
+    ops_total: usize,
+    ops_done: usize,
+    telemetry: Telemetry,
+    completions: Vec<Completion>,
+    host_outputs: Vec<HostOutput>,
+    switch_outputs: Vec<Output>,
+}
+
+impl<M: Medium> World<M> {
+    /// The part of the job whose nodes `is_local` accepts, at time 0, not started.
+    ///
+    /// `programs` are those of all ranks of the job, also where their NICs are not local: every
+    /// process derives the same connections from them.
+    pub fn new(
+        config: Arc<JobConfig>,
+        programs: &[Arc<Program>],
+        medium: M,
+        is_local: impl Fn(NodeId) -> bool,
+    ) -> Result<Self, ConfigError> {
+        let topology = Topology::new(&config)?;
+        check_programs(programs)?;
+        let builder = HostBuilder::new(&config, &topology, programs)?;
+        let mut hosts: Vec<Option<Box<Host>>> = config.nics.iter().map(|_| None).collect();
+        for program in programs {
+            let nic = builder.nic_of(program.rank)?;
+            if is_local(NodeId::Nic(nic)) {
+                hosts[nic as usize] = Some(Box::new(builder.build(program)?));
+            }
+        }
+        let switches = (0..config.switches.len())
+            .map(|index| {
+                let local = is_local(NodeId::Switch(index as u32));
+                local.then(|| Box::new(build_switch(&config, &topology, index)))
+            })
+            .collect();
+        let lines = topology.directions.iter().map(|d| Line::new(d.rate_bps, d.delay_ps)).collect();
+        let ops_total = hosts.iter().flatten().map(|h| h.executor().program().len()).sum();
+        Ok(Self {
+            telemetry: Telemetry::new(&config, &topology),
+            config,
+            topology,
+            medium,
+            hosts,
+            switches,
+            lines,
+            events: EventQueue::new(),
+            now_ps: 0,
+            events_handled: 0,
+            frames_delivered: 0,
+            ops_total,
+            ops_done: 0,
+            completions: Vec::new(),
+            host_outputs: Vec::new(),
+            switch_outputs: Vec::new(),
+        })
+    }
+
+    /// Start the programs of all local ranks.
+    pub fn start(&mut self) {
+        for nic in 0..self.hosts.len() as u32 {
+            if let Some(host) = &mut self.hosts[nic as usize] {
+                host.start(self.now_ps, &mut self.host_outputs);
+                self.after_host(nic);
+            }
+        }
+    }
+
+    /// Time of the next event.
+    #[inline]
+    pub fn next_ps(&self) -> Option<u64> {
+        self.events.next_ps()
+    }
+
+    /// Handle the next event if it is not later than `until_ps`. Returns its time.
+    #[inline]
+    pub fn step(&mut self, until_ps: u64) -> Option<u64> {
+        if self.events.next_ps()? > until_ps {
+            return None;
+        }
+        let (at_ps, event) = self.events.pop()?;
+        self.advance_to(at_ps);
+        self.dispatch(event);
+        Some(at_ps)
+    }
+
+    /// A frame has come over a wire for the node at the end of `direction`.
+    pub fn inject(&mut self, now_ps: u64, direction: u32, frame: Frame) {
+        self.advance_to(now_ps);
+        self.deliver(direction, frame);
+    }
+
+    /// Move the clock without an event; it never goes back.
+    #[inline]
+    pub fn advance_to(&mut self, now_ps: u64) {
+        if now_ps >= self.telemetry.next_sample_ps() {
+            self.sample(now_ps);
+        }
+        self.now_ps = self.now_ps.max(now_ps);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, event: Event) {
+        self.events_handled += 1;
+        self.telemetry.note_activity();
+        match event {
+            Event::Arrival { direction } => self.arrive(direction),
+            Event::HostWake { nic } => self.wake_host(nic),
+            Event::SwitchWake { switch, token } => self.wake_switch(switch, token),
+            Event::DelayEnd { nic, op } => {
+                if let Some(host) = &mut self.hosts[nic as usize] {
+                    host.handle_delay_end(self.now_ps, op, &mut self.host_outputs);
+                    self.after_host(nic);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, direction: u32) {
+        let Some((frame, next)) = self.lines[direction as usize].pop() else {
+            return;
+        };
+        if let Some(key) = next {
+            self.events.push_key(key, Event::Arrival { direction });
+        }
+        if let Some(frame) = self.medium.carry(self.now_ps, direction, frame) {
+            self.deliver(direction, frame);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, direction: u32, frame: Frame) {
+        self.frames_delivered += 1;
+        self.lines[direction as usize].count_delivered(&frame);
+        let end = self.topology.directions[direction as usize].to;
+        match end.node {
+            NodeId::Nic(nic) => {
+                if let Some(host) = &mut self.hosts[nic as usize] {
+                    host.handle_frame(self.now_ps, &frame, &mut self.host_outputs);
+                    self.after_host(nic);
+                }
+            }
+            NodeId::Switch(switch) => {
+                if let Some(node) = &mut self.switches[switch as usize] {
+                    node.handle_frame(self.now_ps, end.port, frame, &mut self.switch_outputs);
+                    self.after_switch(switch);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn wake_host(&mut self, nic: u32) {
+        if let Some(host) = &mut self.hosts[nic as usize] {
+            if host.wake_ps == self.now_ps {
+                host.wake_ps = u64::MAX;
+                host.handle_timeout(self.now_ps, &mut self.host_outputs);
+                self.after_host(nic);
+            }
+        }
+    }
+
+    #[inline]
+    fn wake_switch(&mut self, switch: u32, token: u32) {
+        if let Some(node) = &mut self.switches[switch as usize] {
+            node.handle_wake(self.now_ps, token, &mut self.switch_outputs);
+            self.after_switch(switch);
+        }
+    }
+
+    /// Carry out what a host asked for, and arm its next call.
+    #[inline]
+    fn after_host(&mut self, nic: u32) {
+        let mut outputs = std::mem::take(&mut self.host_outputs);
+        for output in outputs.drain(..) {
+            match output {
+                HostOutput::Delay { op, at_ps } => {
+                    self.events.push(at_ps, Event::DelayEnd { nic, op });
+                }
+                HostOutput::Departure(departure) => {
+                    if let Some(direction) = self.topology.nic_egress[nic as usize] {
+                        self.transmit(direction, departure.end_ps, departure.frame);
+                    }
+                }
+            }
+        }
+        self.host_outputs = outputs;
+        if let Some(host) = &mut self.hosts[nic as usize] {
+            self.ops_done += host.take_newly_done();
+            if let Some(at_ps) = host.poll_timeout() {
+                let at_ps = at_ps.max(self.now_ps + 1);
+                if at_ps < host.wake_ps {
+                    host.wake_ps = at_ps;
+                    self.events.push(at_ps, Event::HostWake { nic });
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn after_switch(&mut self, switch: u32) {
+        let mut outputs = std::mem::take(&mut self.switch_outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Wake { token, at_ps } => {
+                    self.events.push(at_ps, Event::SwitchWake { switch, token });
+                }
+                Output::Transmit { port, frame, end_ps } => {
+                    let egress = &self.topology.switch_egress[switch as usize];
+                    if let Some(direction) = egress[usize::from(port)] {
+                        self.transmit(direction, end_ps, frame);
+                    }
+                }
+            }
+        }
+        self.switch_outputs = outputs;
+    }
+
+    #[inline]
+    fn transmit(&mut self, direction: u32, end_ps: u64, frame: Frame) {
+        let line = &mut self.lines[direction as usize];
+        let key = self.events.key(line.arrival_ps(end_ps));
+        if line.push(end_ps, key, frame) {
+            self.events.push_key(key, Event::Arrival { direction });
+        }
+    }
+
+    /// Take a sample of every series that is due before `now_ps`.
+    #[cold]
+    fn sample(&mut self, now_ps: u64) {
+        self.telemetry.advance_to(now_ps, &mut self.hosts, &mut self.switches, &self.lines);
+    }
+
+    /// Take the last samples; the series are complete up to now.
+    pub fn finish_telemetry(&mut self) {
+        self.telemetry.finish(self.now_ps, &mut self.hosts, &mut self.switches, &self.lines);
+    }
+
+    /// Move what completed since the last call to the end of `into`.
+    pub fn take_completions(&mut self, into: &mut Vec<RankCompletion>) {
+        for host in self.hosts.iter_mut().flatten() {
+            host.take_completions(&mut self.completions);
+            let rank = host.executor().program().rank;
+            into.extend(
+                self.completions.drain(..).map(|completion| RankCompletion { rank, completion }),
+            );
+        }
+    }
+
+    /// Every operation of every local rank is complete.
+    pub fn is_done(&self) -> bool {
+        self.ops_done == self.ops_total
+    }
+
+    /// The clock.
+    pub fn now_ps(&self) -> u64 {
+        self.now_ps
+    }
+
+    /// Events handled.
+    pub fn events_handled(&self) -> u64 {
+        self.events_handled
+    }
+
+    /// Frames handed to a node at the end of a link.
+    pub fn frames_delivered(&self) -> u64 {
+        self.frames_delivered
+    }
+
+    /// Operations of the local ranks that are complete.
+    pub fn ops_done(&self) -> usize {
+        self.ops_done
+    }
+
+    /// Operations of the local ranks.
+    pub fn ops_total(&self) -> usize {
+        self.ops_total
+    }
+
+    /// The job.
+    pub fn config(&self) -> &JobConfig {
+        &self.config
+    }
+
+    /// Links and ports.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Local hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = (u32, &Host)> {
+        let indexed = self.hosts.iter().enumerate();
+        indexed.filter_map(|(index, host)| Some((index as u32, host.as_deref()?)))
+    }
+
+    /// Local switches.
+    pub fn switches(&self) -> impl Iterator<Item = (u32, &Switch)> {
+        let indexed = self.switches.iter().enumerate();
+        indexed.filter_map(|(index, switch)| Some((index as u32, switch.as_deref()?)))
+    }
+
+    /// One line per direction.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Time series.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// The medium.
+    pub fn medium_mut(&mut self) -> &mut M {
+        &mut self.medium
+    }
+
+    /// The medium.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+}
+
+/// What all hosts of a job have in common.
+struct HostBuilder<'a> {
+    config: &'a JobConfig,
+    topology: &'a Topology,
+    addresses: BTreeMap<u32, u32>,
+    /// By rank, in the order of the plan.
+    connections: BTreeMap<u32, Vec<Connection>>,
+}
+
+impl<'a> HostBuilder<'a> {
+    fn new(
+        config: &'a JobConfig,
+        topology: &'a Topology,
+        programs: &[Arc<Program>],
+    ) -> Result<Self, ConfigError> {
+        let addresses = config.nics.iter().map(|nic| (nic.rank, u32::from(nic.address))).collect();
+        let qps_per_peer = config.transport.qps_per_peer;
+        let mut connections: BTreeMap<u32, Vec<Connection>> = BTreeMap::new();
+        for connection in plan_connections(config.seed, qps_per_peer, programs)? {
+            connections.entry(connection.source_rank).or_default().push(connection);
+            connections.entry(connection.destination_rank).or_default().push(connection);
+        }
+        Ok(Self { config, topology, addresses, connections })
+    }
+
+    fn nic_of(&self, rank: u32) -> Result<u32, ConfigError> {
+        let nic = self.topology.nic_of_rank.get(&rank).copied();
+        nic.ok_or_else(|| ConfigError::new(format!("rank {rank} has a program and no NIC")))
+    }
+
+    fn build(&self, program: &Arc<Program>) -> Result<Host, ConfigError> {
+        let rank = program.rank;
+        let nic = self.nic_of(rank)? as usize;
+        let Some(egress) = self.topology.nic_egress[nic] else {
+            let name = &self.config.nics[nic].name;
+            return Err(ConfigError::new(format!("{name}: the NIC has no link")));
+        };
+        let rate_bps = self.topology.directions[egress as usize].rate_bps;
+        let connections = self.connections.get(&rank).map_or(&[][..], Vec::as_slice);
+        let nic = Nic::new(self.config, &self.addresses, rank, rate_bps, connections);
+        Ok(Host::new(Executor::new(program.clone()), nic))
+    }
+}
+
+fn build_switch(config: &JobConfig, topology: &Topology, index: usize) -> Switch {
+    let links: Vec<PortLink> = topology.switch_egress[index]
+        .iter()
+        .map(|direction| match direction {
+            Some(direction) => {
+                let direction = topology.directions[*direction as usize];
+                PortLink { rate_bps: direction.rate_bps, delay_ps: direction.delay_ps }
+            }
+            None => PortLink { rate_bps: 0, delay_ps: 0 },
+        })
+        .collect();
+    let addresses: Vec<u32> = config.nics.iter().map(|nic| nic.address.into()).collect();
+    Switch::new(&config.switches[index], &links, &addresses, config.seed)
+}

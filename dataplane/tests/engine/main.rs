@@ -1,0 +1,3 @@
+//! Whole jobs in virtual time.
+
+mod virtual_jobs;

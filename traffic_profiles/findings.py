@@ -40,7 +40,8 @@ PHRASES: dict[str, str] = {
 }
 """What each count of a `BindingReport` means."""
 
-_KERNEL_PREFIXES = (b"nccl", b"rccl")
+_KERNEL_PREFIXES = np.array([list(b"nccl"), list(b"rccl")], np.uint8)
+_LOWER_CASE = np.uint8(0x20)
 
 
 def count_table(table: TraceTable, report: BindingReport) -> None:
@@ -53,9 +54,13 @@ def count_table(table: TraceTable, report: BindingReport) -> None:
 
 def _untyped_kernels(table: TraceTable) -> int:
     """Device computations whose name says that they are communication."""
-    rows = np.flatnonzero((table.type == NodeType.COMP) & (table.is_cpu_op == 0))
-    names = (table.name(int(row)).encode().lower() for row in rows)
-    return sum(name.startswith(_KERNEL_PREFIXES) for name in names)
+    width = _KERNEL_PREFIXES.shape[1]
+    begin = table.name_offsets[:-1].astype(np.int64)
+    long_enough = table.name_offsets[1:] - table.name_offsets[:-1] >= width
+    rows = (table.type == NodeType.COMP) & (table.is_cpu_op == 0) & long_enough
+    beginnings = table.name_bytes[begin[rows, None] + np.arange(width)] | _LOWER_CASE
+    matches = (beginnings[:, None, :] == _KERNEL_PREFIXES).all(axis=2).any(axis=1)
+    return int(np.count_nonzero(matches))
 
 
 def count_rank(graph: RankGraph, actions: RowActions, report: BindingReport) -> None:

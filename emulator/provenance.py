@@ -81,16 +81,12 @@ def describe_job(
         "binding_counts": dict(workload.report.counts),
         "compilation": _plain(asdict(compiled.report)),
         "versions": _versions(),
-        "warnings": _warnings(request, loaded, workload, compiled),
+        "warnings": _warnings(loaded, workload, compiled),
     }
 
 
-def _warnings(
-    request: "JobRequest", loaded: LoadedLab, workload: Workload, compiled: CompiledJob
-) -> list[str]:
+def _warnings(loaded: LoadedLab, workload: Workload, compiled: CompiledJob) -> list[str]:
     warnings = [*workload.report.warnings, *compiled.report.warnings]
-    if request.size_scale != 1.0:
-        warnings.append(f"message sizes are scaled by {request.size_scale:g}")
     control = loaded.lab.congestion_control
     if isinstance(control, Dcqcn) and control.preset in APPROXIMATE_PRESETS:
         warnings.append(f"preset {control.preset}: {APPROXIMATE_PRESETS[control.preset]}")

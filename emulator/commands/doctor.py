@@ -4,12 +4,12 @@ import argparse
 import json
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.table import Table
 
 from emulator.commands.arguments import add_lab_arguments
 from emulator.doctor import Diagnosis, Level, diagnose
 from emulator.lab import load
+from emulator.terminal import print_table
 
 __all__ = ["execute", "register"]
 
@@ -55,4 +55,4 @@ def _tell(findings: list[Diagnosis]) -> None:
     for item in findings:
         mark = f"[{_STYLES[item.level]}]{item.level.name.lower()}"
         table.add_row(mark, item.rule, item.finding, item.remedy)
-    Console().print(table)
+    print_table(table)

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from dataplane.errors import RunError
 from emulator.commands.arguments import add_job_arguments
 from emulator.commands.options import binding_options
@@ -19,6 +17,7 @@ from emulator.job import Job, JobRequest, build_job
 from emulator.progress import ProgressDisplay
 from emulator.run_directory import make_run_directory, writing
 from emulator.summary import summarise, summary_table
+from emulator.terminal import print_lines, print_table
 from metrics.records import RunRecords, verify_bytes, write_records
 from metrics.report import write_report
 
@@ -117,16 +116,15 @@ def _tell(records: RunRecords, options: argparse.Namespace, run: dict[str, Any])
     if options.json:
         print(json.dumps(_as_json(records, report, [row.as_dict() for row in rows])))
         return
-    console = Console()
-    console.print(summary_table(rows))
+    print_table(summary_table(rows))
     facts = records.run
-    console.print(f"% of ideal: {facts['ideal']['formula']}", markup=False, highlight=False)
-    emulated_ms = facts["emulated_ns"] / 1e6
-    console.print(f"{emulated_ms:.3f} ms emulated in {run['wall_seconds']:.1f} s of wall time")
-    for warning in facts["warnings"]:
-        console.print(f"warning: {warning}", markup=False, highlight=False)
-    console.print(f"records: {records.directory}", soft_wrap=True, highlight=False)
-    console.print(f"report:  {report}", soft_wrap=True, highlight=False)
+    print_lines(
+        f"% of ideal: {facts['ideal']['formula']}",
+        f"{facts['emulated_ns'] / 1e6:.3f} ms emulated in {run['wall_seconds']:.1f} s of wall time",
+        *(f"warning: {warning}" for warning in facts["warnings"]),
+        f"records: {records.directory}",
+        f"report:  {report}",
+    )
 
 
 def _as_json(records: RunRecords, report: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:

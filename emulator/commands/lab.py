@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.table import Table
 
 from emulator.commands.arguments import add_lab_arguments
@@ -14,6 +13,7 @@ from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
 from emulator.lab.overrides import all_paths
 from emulator.lab.sources import sourced_tables
+from emulator.terminal import print_lines, print_table
 
 __all__ = ["execute", "register"]
 
@@ -70,7 +70,7 @@ def _list(options: argparse.Namespace) -> None:
     for name, item in labs.items():
         counts = str(len(item.fabric.nics)), str(len(item.fabric.switches))
         table.add_row(name, *counts, item.lab.description)
-    Console().print(table)
+    print_table(table)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -92,16 +92,15 @@ def _show(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(resolved(loaded)))
         return
-    console = Console()
-    console.print(f"[bold]{loaded.lab.name}[/bold]  {loaded.path}\n{loaded.lab.description}")
-    console.print(_counts(loaded))
+    lab = loaded.lab
+    print_lines(f"{lab.name}  {loaded.path}", lab.description, _counts(loaded))
     for title, values in sourced_tables(loaded).items():
-        table = Table(title, "value", "source", box=None, title_justify="left")
+        table = Table(title, "value", "source", box=None)
         for key, item in values.items():
             table.add_row(key, str(item.value), item.source)
-        console.print(table)
-    rest = loaded.lab.model_dump(mode="json", exclude={"congestion_control", "notification_point"})
-    console.print(yaml.safe_dump(rest, sort_keys=False), highlight=False, markup=False)
+        print_table(table)
+    rest = lab.model_dump(mode="json", exclude={"congestion_control", "notification_point"})
+    print_lines(yaml.safe_dump(rest, sort_keys=False))
 
 
 def resolved(loaded: LoadedLab) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from emulator.sweep.page import write_page
 from emulator.sweep.points import Points, expand_points
 from emulator.sweep.ranking import Ranking, rank, ranking_table, write_ranking
 from emulator.sweep.spec import LoadedSweep, load_sweep
+from emulator.terminal import print_lines, print_table
 
 __all__ = ["execute", "register"]
 
@@ -168,13 +169,11 @@ def _tell(
         }
         print(json.dumps(document))
         return
-    console = Console()
-    console.print(ranking_table(ranking))
+    print_table(ranking_table(ranking))
     better = "higher" if ranking.higher_is_better else "lower"
-    console.print(
+    print_lines(
         f"{len(results)} points ({reused} from before, {failed} failed, "
         f"{len(points.impossible)} impossible); {better} {ranking.figure} is better",
-        highlight=False,
+        f"table: {directory / 'sweep.parquet'}",
+        f"page:  {directory / 'sweep.html'}",
     )
-    console.print(f"table: {directory / 'sweep.parquet'}", soft_wrap=True, highlight=False)
-    console.print(f"page:  {directory / 'sweep.html'}", soft_wrap=True, highlight=False)

@@ -8,6 +8,7 @@ from emulator.doctor.classes import class_rules
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.doctor.machine import machine_rules
 from emulator.doctor.rates import rate_rules
+from emulator.doctor.routing import routing_rules
 from emulator.lab import LoadedLab
 
 __all__ = ["Diagnosis", "Level", "diagnose"]
@@ -19,6 +20,7 @@ def diagnose(loaded: LoadedLab) -> list[Diagnosis]:
         *class_rules(loaded),
         *buffer_rules(loaded),
         *rate_rules(loaded),
+        *routing_rules(loaded),
         *machine_rules(loaded),
     ]
     return sorted(findings, key=lambda finding: -finding.level.value)

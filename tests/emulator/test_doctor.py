@@ -1,5 +1,7 @@
 """The doctor tells what a lab that loads will still do wrong."""
 
+from pathlib import Path
+
 import pytest
 
 from emulator.doctor import Level, diagnose
@@ -46,3 +48,35 @@ def test_the_paper_s_alpha_period_must_exceed_the_notification_interval() -> Non
 def test_oversubscription_is_told() -> None:
     found = levels("loopback-clos", "topology.fabric_link.parallel=1")
     assert found["the fabric is non-blocking"] is Level.WARNING
+
+
+RING = """\
+name: ring
+topology:
+  kind: explicit
+  nics: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}]
+  switches:
+    - {name: s0, ports: 3}
+    - {name: s1, ports: 3}
+    - {name: s2, ports: 3}
+    - {name: s3, ports: 3}
+    - {name: s4, ports: 3}
+  links:
+    - {ends: [a, "s0:0"], rate_gbps: 100}
+    - {ends: [b, "s1:0"], rate_gbps: 100}
+    - {ends: [c, "s2:0"], rate_gbps: 100}
+    - {ends: [d, "s3:0"], rate_gbps: 100}
+    - {ends: [e, "s4:0"], rate_gbps: 100}
+    - {ends: ["s0:1", "s1:2"], rate_gbps: 100}
+    - {ends: ["s1:1", "s2:2"], rate_gbps: 100}
+    - {ends: ["s2:1", "s3:2"], rate_gbps: 100}
+    - {ends: ["s3:1", "s4:2"], rate_gbps: 100}
+"""
+
+
+def test_a_ring_of_switches_can_deadlock_and_a_line_can_t(tmp_path: Path) -> None:
+    path = tmp_path / "ring.yaml"
+    path.write_text(RING)
+    assert levels(str(path))["pauses can't wait in a circle"] is Level.GOOD
+    path.write_text(RING + '    - {ends: ["s4:1", "s0:2"], rate_gbps: 100}\n')
+    assert levels(str(path))["pauses can't wait in a circle"] is Level.WARNING

@@ -7,7 +7,8 @@
     root.dataset.chartsDrawn = String(state.drawn);
     root.dataset.chartsFailed = String(state.failed);
   };
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
+  // Only what stays on this machine: no button that publishes a chart somewhere.
+  const config = { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] };
 
   function complain(text) {
     state.failed += 1;

@@ -26,7 +26,7 @@ def rank_timeline(timeline: pl.DataFrame, end_ns: int) -> Chart | None:
     spans = spans.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length_ns"))
     spans = spans.top_k(SPAN_LIMIT, by="length_ns") if total > SPAN_LIMIT else spans
     scale, unit = duration_unit(float(end_ns))
-    pixels = max(6, min(30, 900 // len(ranks)))
+    pixels = max(8, min(28, 480 // len(ranks)))
     row_of = {rank: row for row, rank in enumerate(ranks)}
     data = [
         _spans_of(kind, group.sort("start_ns"), scale, unit, row_of, max(3, int(pixels * 0.6)))
@@ -35,7 +35,7 @@ def rank_timeline(timeline: pl.DataFrame, end_ns: int) -> Chart | None:
     axes = {
         "xaxis": axis(f"emulated time, {unit}", range=[0, end_ns / scale]),
         "yaxis": axis(
-            "rank", autorange="reversed", tickvals=list(range(len(ranks))),
+            "rank", range=[len(ranks) - 0.5, -0.5], tickvals=list(range(len(ranks))),
             ticktext=[str(rank) for rank in ranks], showgrid=False,
         ),
     }  # fmt: skip

@@ -6,12 +6,10 @@ here, before a packet or an event exists. Nothing here starts anything.
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from numpy.typing import NDArray
 
 import dataplane
 from dataplane.errors import InputError, Problem
@@ -93,11 +91,11 @@ class Job:
         """One program per rank."""
         return self.compiled.programs
 
-    def native_programs(self) -> list[Any]:
+    def native_programs(self) -> list[dataplane.Program]:
         """The programs as the engine takes them."""
         return [native_program(program) for program in self.programs]
 
-    def row_names(self, rank: int, rows: NDArray[Any]) -> list[str]:
+    def row_names(self, rank: int, rows: Iterable[Any]) -> list[str]:
         """Names of trace rows of a rank, for the timeline; empty for rows out of range."""
         table = self.source.workload.tables[rank]
         return [table.name(row) if row < len(table) else "" for row in map(int, rows)]
@@ -152,10 +150,9 @@ def split_profile(text: str) -> tuple[str, dict[str, str]]:
     return name, parameters
 
 
-def native_program(program: Program) -> Any:
-    """One program as the engine takes it: `dataplane.Program`."""
-    native: Any = dataplane
-    return native.Program(
+def native_program(program: Program) -> dataplane.Program:
+    """One program as the engine takes it."""
+    return dataplane.Program(
         rank=program.rank,
         kind=program.kind,
         peer=program.peer,

@@ -1,19 +1,23 @@
 """The job in virtual time: one process, no wires, as fast as the machine computes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dataplane
+from dataplane.errors import RunError
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job
 from emulator.progress import ProgressPoint
+from traffic_profiles.program import NO_ROW
 
-__all__ = ["describe_blocked", "predict"]
+__all__ = ["predict"]
 
 _EVENTS_PER_SLICE = 100_000
 """Between two looks at progress and signals: some ten milliseconds."""
 
 _SHOWN_BLOCKED = 8
+_LEAST_PATIENCE_PS = 100_000_000_000
+_TIMEOUTS_OF_PATIENCE = 16
 
 
 def predict(
@@ -21,48 +25,85 @@ def predict(
 ) -> EngineRecords:
     """Run the job to its end under a virtual clock and return what the engine measured.
 
-    Raises `RunFailed` when nothing is left to happen before all operations are complete, and
+    Raises `RunFailed` when the job stalls before all operations are complete, and
     `RunInterrupted` on Ctrl-C; both carry the records so far.
     """
-    native: Any = dataplane
-    engine = native.Emulation(job.config_json, job.native_programs())
+    engine = _engine(job)
+    patience = _Patience(job)
     try:
         while not engine.advance(None, _EVENTS_PER_SLICE):
+            snapshot = engine.snapshot()
             if on_progress is not None:
-                on_progress(_point(engine.snapshot()))
+                on_progress(_point(snapshot))
+            if patience.is_exhausted(snapshot):
+                break
     except KeyboardInterrupt:
         raise _with_records(RunInterrupted("interrupted"), engine) from None
     snapshot = engine.snapshot()
-    if snapshot["ops_done"] < snapshot["ops_total"]:
-        raise _with_records(RunFailed(_stalled(engine, snapshot)), engine)
+    if not engine.is_done:
+        raise _with_records(RunFailed(_stalled(job, engine, snapshot)), engine)
     if on_progress is not None:
         on_progress(_point(snapshot))
-    return dict(engine.records()) | {"events": int(snapshot["events"])}
+    return _records(engine, snapshot)
 
 
-def describe_blocked(entry: Mapping[str, Any]) -> str:
-    """One phrase for an operation that can't go on."""
-    kind, rank, op = entry["kind"], entry["rank"], entry["op"]
-    text = f"rank {rank} op {op} ({kind}"
-    if entry.get("peer") not in (None, rank):
-        text += f", peer rank {entry['peer']}"
-    if entry.get("size_bytes"):
-        text += f", {entry.get('received_bytes', 0)} of {entry['size_bytes']} bytes"
-    return text + ")"
+class _Patience:
+    """Ends a prediction in which events go on but nothing arrives: a deadlock of pauses."""
+
+    def __init__(self, job: Job) -> None:
+        timeout_ps = job.lab.transport.retransmission_timeout_ns * 1000
+        longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
+        self._limit_ps = max(_LEAST_PATIENCE_PS, _TIMEOUTS_OF_PATIENCE * timeout_ps) + longest_ps
+        self._seen = (-1, -1)
+        self._moved_ps = 0
+
+    def is_exhausted(self, snapshot: Mapping[str, Any]) -> bool:
+        seen = (int(snapshot["ops_done"]), int(snapshot["bytes_delivered"]))
+        now_ps = int(snapshot["now_ps"])
+        if seen != self._seen:
+            self._seen, self._moved_ps = seen, now_ps
+        return now_ps - self._moved_ps > self._limit_ps
 
 
-def _stalled(engine: Any, snapshot: Mapping[str, Any]) -> str:
-    blocked: Sequence[Mapping[str, Any]] = engine.blocked(_SHOWN_BLOCKED)
-    shown = "; ".join(describe_blocked(entry) for entry in blocked)
+def _engine(job: Job) -> dataplane.Emulation:
+    try:
+        return dataplane.Emulation(job.config_json, job.native_programs())
+    except dataplane.ConfigError as error:
+        raise RunError(f"the engine refuses the job: {error}") from error
+
+
+def _stalled(job: Job, engine: dataplane.Emulation, snapshot: Mapping[str, Any]) -> str:
+    blocked = engine.blocked(_SHOWN_BLOCKED)
+    shown = "; ".join(_describe(job, entry) for entry in blocked)
     return (
-        f"stalled at {engine.now_ps / 1e6:.3f} us emulated with "
-        f"{snapshot['ops_done']} of {snapshot['ops_total']} operations complete: {shown}"
+        f"stalled at {engine.now_ps / 1e6:.3f} us emulated with {snapshot['ops_done']} of "
+        f"{snapshot['ops_total']} operations complete, {snapshot['failed_qps']} queue pairs "
+        f"failed: {shown or 'no operation has started'}"
     )
 
 
-def _with_records(error: RunFailed, engine: Any) -> RunFailed:
-    error.records = dict(engine.records())
+def _describe(job: Job, entry: Mapping[str, Any]) -> str:
+    """One phrase for an operation that can't go on, with its trace node and its peer."""
+    rank, op = int(entry["rank"]), int(entry["op"])
+    row = int(next(p for p in job.programs if p.rank == rank).row[op])
+    node = job.row_names(rank, [row])[0] if row != NO_ROW else ""
+    text = f"rank {rank} {entry['kind']}"
+    if entry["peer"] != rank:
+        text += f" with rank {entry['peer']}"
+    if node:
+        text += f" of node '{node}'"
+    if entry["size_bytes"]:
+        text += f", {entry['received_bytes']} of {entry['size_bytes']} bytes"
+    return f"{text}: {entry['waiting_for']}" if entry["waiting_for"] else text
+
+
+def _with_records(error: RunFailed, engine: dataplane.Emulation) -> RunFailed:
+    error.records = _records(engine, engine.snapshot())
     return error
+
+
+def _records(engine: dataplane.Emulation, snapshot: Mapping[str, Any]) -> EngineRecords:
+    return engine.records() | {"events": int(snapshot["events"])}
 
 
 def _point(snapshot: Mapping[str, Any]) -> ProgressPoint:

@@ -1,0 +1,141 @@
+"""A prediction ends, is the same every time, conserves bytes, and keeps records when it fails."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.cli import main
+from emulator.commands import execution
+from emulator.control.outcome import RunFailed, RunInterrupted
+from emulator.job import Job, JobRequest, build_job
+from emulator.predict import predict
+from emulator.progress import ProgressPoint
+from metrics.records import load
+
+
+@pytest.fixture(scope="module")
+def demo() -> Job:
+    return build_job(JobRequest(lab="loopback-clos"))
+
+
+def test_the_same_seed_gives_the_same_records_bit_for_bit(demo: Job) -> None:
+    first, second = predict(demo), predict(demo)
+    for table in ("ops", "links", "queues", "qps"):
+        for name, column in first[table].items():
+            np.testing.assert_array_equal(column, second[table][name], f"{table}.{name}")
+
+
+def test_another_seed_takes_other_paths() -> None:
+    request = JobRequest(lab="loopback-clos", profile="all-to-all")
+    ends = [
+        predict(build_job(JobRequest(**(_fields(request) | {"seed": seed}))))["ops"]["end_ps"]
+        for seed in (1, 2)
+    ]
+    assert not np.array_equal(ends[0], ends[1])
+
+
+def _fields(request: JobRequest) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in JobRequest.__dataclass_fields__}
+
+
+def test_progress_counts_up_to_all_operations(demo: Job) -> None:
+    points: list[ProgressPoint] = []
+    predict(demo, on_progress=points.append)
+    done = [point.operations_done for point in points]
+    assert done == sorted(done)
+    assert points[-1].operations_done == points[-1].operations_total > 0
+
+
+def test_ctrl_c_keeps_the_records_so_far(demo: Job) -> None:
+    def interrupt(_point: ProgressPoint) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted) as caught:
+        predict(demo, on_progress=interrupt)
+    assert caught.value.records is not None
+    assert len(caught.value.records["ops"]["op"]) == sum(map(len, demo.programs))
+
+
+def test_a_job_that_can_t_go_on_names_ranks_nodes_and_peers() -> None:
+    """Nothing is acknowledged within a nanosecond-sized timeout: queue pairs fail, the job ends."""
+    overrides = ("transport.retransmission_timeout_ns=1000", "transport.retry_count=0")
+    job = build_job(JobRequest(lab="loopback-clos", overrides=overrides))
+    with pytest.raises(RunFailed, match=r"stalled at .*rank \d (send|recv) with rank \d") as caught:
+        predict(job)
+    assert caught.value.records is not None
+
+
+Predicted = Callable[..., tuple[int, Path]]
+
+
+@pytest.fixture
+def predicted(tmp_path: Path) -> Predicted:
+    """Run the command and return its exit status and the run directory."""
+
+    def run(*arguments: str) -> tuple[int, Path]:
+        out = tmp_path / "run"
+        return main(["predict", *arguments, "--out", str(out), "--quiet"]), out
+
+    return run
+
+
+def test_the_command_writes_records_and_report_and_names_them(
+    predicted: Predicted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out = predicted("loopback-clos")
+    told = capsys.readouterr().out
+    assert status == 0
+    assert f"report:  {out / 'report.html'}" in told
+    assert "all_reduce" in told
+    run = load(out).run
+    assert run["command"] == "predict"
+    assert run["ops_done"] == run["ops_total"]
+    assert run["byte_conservation"]["holds"]
+
+
+def test_json_is_one_object_on_stdout(
+    predicted: Predicted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out = predicted("single-switch", "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert document["directory"] == str(out)
+    assert {row["kind"] for row in document["collectives"]} == {"all_reduce", "all_to_all"}
+    assert all(row["incomplete"] == 0 for row in document["collectives"])
+
+
+def test_a_failed_prediction_is_exit_status_1_and_keeps_its_records(
+    predicted: Predicted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out = predicted(
+        "loopback-clos",
+        "--set=transport.retransmission_timeout_ns=1000",
+        "--set=transport.retry_count=0",
+    )
+    told = capsys.readouterr().err
+    assert status == 1
+    assert "stalled" in told
+    assert f"records so far: {out}" in told
+    assert load(out).run["outcome"].startswith("stalled")
+
+
+def test_an_interrupted_prediction_is_exit_status_130(
+    predicted: Predicted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupting(execution.ProgressDisplay):
+        def update(self, point: ProgressPoint) -> None:
+            raise KeyboardInterrupt(point.phase)
+
+    monkeypatch.setattr(execution, "ProgressDisplay", Interrupting)
+    status, out = predicted("loopback-clos")
+    assert status == 130
+    assert load(out).run["outcome"] == "interrupted"
+
+
+def test_a_second_prediction_into_the_same_directory_is_refused(predicted: Predicted) -> None:
+    assert predicted("loopback-clos")[0] == 0
+    assert predicted("loopback-clos")[0] == 2

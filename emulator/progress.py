@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 __all__ = ["ProgressDisplay", "ProgressPoint"]
 
@@ -47,9 +47,8 @@ class ProgressDisplay:
         if self._console.is_terminal and not self._quiet:
             self._bar = Progress(
                 TextColumn("[bold]{task.description}"),
-                BarColumn(bar_width=24),
-                TextColumn("{task.percentage:>3.0f}%  {task.fields[detail]}"),
-                TimeElapsedColumn(),
+                BarColumn(bar_width=10),
+                TextColumn("{task.percentage:>3.0f}% {task.fields[detail]}"),
                 console=self._console,
                 transient=True,
             )
@@ -84,17 +83,18 @@ class ProgressDisplay:
             print(f"{self._title} {point.phase} {share:.0f}%  {detail}", file=sys.stderr)
 
     def _detail(self, point: ProgressPoint, now_s: float) -> str:
-        parts = [f"{point.operations_done}/{point.operations_total} ops"]
-        parts.append(f"{_scaled(point.emulated_ps / 1e12)}s emulated")
+        done, total = _scaled(point.operations_done), _scaled(point.operations_total)
+        parts = [f"{done.rstrip()}/{total.rstrip()} ops"]
+        parts.append(f"{_scaled(point.emulated_ps / 1e12)}s")
         rate = self._rate.of(point.events, now_s)
         if rate > 0:
             parts.append(f"{_scaled(rate)}events/s")
         if point.lateness_ns:
-            parts.append(f"late {point.lateness_ns / 1000:.0f} us (p99)")
+            parts.append(f"late {point.lateness_ns / 1000:.0f} us")
         left_s = self._left_s(point, now_s)
         if left_s is not None:
             parts.append(f"{_clock(left_s)} left")
-        return "  ".join(parts)
+        return " ".join(parts)
 
     def _left_s(self, point: ProgressPoint, now_s: float) -> float | None:
         share = point.operations_done / max(point.operations_total, 1)
@@ -120,7 +120,7 @@ class _Rate:
 
 
 def _scaled(value: float) -> str:
-    """Three digits and an SI prefix: 1.23 m, 45.6 k."""
+    """Three digits, a space and an SI prefix: `1.23 m`, `45.6 k`."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")):
         if value >= factor:
             return f"{value / factor:.3g} {prefix}"

@@ -68,6 +68,7 @@ _PRESETS: Mapping[str, Mapping[str, Sourced | _PerRate]] = {
         "additive_increase_bps": Sourced(40_000_000, f"{_PAPER}, section 5: R_AI = 40 Mb/s"),
         "hyper_increase_bps": Sourced(200_000_000, f"{_NS3_RDMA}; the paper states none"),
         "hyper_increase_multiplies": Sourced(True, f"{_PAPER}, equation 4: i R_HAI"),
+        "hyper_increase_by_timer": Sourced(False, f"{_PAPER}: both counters lead to it"),
         "clamp_target_rate": Sourced("always", f"{_PAPER}, equation 1: R_T = R_C"),
         "rate_on_first_cnp_bps": Sourced(0, f"{_PAPER}: none"),
         "min_rate_bps": Sourced(10_000_000, f"{_NS3_RDMA}; the paper states none"),
@@ -89,6 +90,7 @@ _PRESETS: Mapping[str, Mapping[str, Sourced | _PerRate]] = {
         "additive_increase_bps": Sourced(5_000_000, f"{_MLX5}: rpg_ai_rate = 5 Mb/s"),
         "hyper_increase_bps": Sourced(50_000_000, f"{_MLX5}: rpg_hai_rate = 50 Mb/s"),
         "hyper_increase_multiplies": Sourced(False, _MLX5_MODEL),
+        "hyper_increase_by_timer": Sourced(False, _MLX5_MODEL),
         "clamp_target_rate": Sourced(
             "after_increase", f"{_MLX5}: clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1"
         ),
@@ -110,6 +112,7 @@ _PRESETS: Mapping[str, Mapping[str, Sourced | _PerRate]] = {
         "additive_increase_bps": _PerRate(5_000_000, f"{_HPCC_RUN}: 5 Mb/s per 25 Gb/s"),
         "hyper_increase_bps": _PerRate(50_000_000, f"{_HPCC_RUN}: 50 Mb/s per 25 Gb/s"),
         "hyper_increase_multiplies": Sourced(False, _HPCC),
+        "hyper_increase_by_timer": Sourced(True, f"{_HPCC}: one counter, stage > F"),
         "clamp_target_rate": Sourced("after_increase", f"{_HPCC_RUN}: CLAMP_TARGET_RATE 0"),
         "rate_on_first_cnp_bps": Sourced(0, f"{_HPCC}: RateOnFirstCNP 1.0, the rate stays"),
         "min_rate_bps": Sourced(1_000_000_000, f"{_HPCC_RUN}: MIN_RATE 1000 Mb/s"),
@@ -133,6 +136,7 @@ _PRESETS: Mapping[str, Mapping[str, Sourced | _PerRate]] = {
             16_384_000_000, f"{_IRDMA}: hai_factor 5 segments; as a rate: as above"
         ),
         "hyper_increase_multiplies": Sourced(False, _ASSUMED),
+        "hyper_increase_by_timer": Sourced(False, _ASSUMED),
         "clamp_target_rate": Sourced("always", _ASSUMED),
         "rate_on_first_cnp_bps": Sourced(0, _ASSUMED),
         "min_rate_bps": Sourced(10_000_000, f"{_IRDMA} has 0; the model needs a positive bound"),

@@ -221,6 +221,9 @@ pub struct DcqcnConfig {
     pub hyper_increase_bps: u64,
     /// The hyper step is multiplied by the number of hyper stages (paper) or constant.
     pub hyper_increase_multiplies: bool,
+    /// Without a byte counter the timer alone leads to hyper increase (HPCC's ns-3); otherwise
+    /// hyper increase takes both counters, so that there is none without one of them (paper).
+    pub hyper_increase_by_timer: bool,
     /// When a cut also lowers the target rate to the current rate.
     pub clamp_target_rate: ClampTargetRate,
     /// Rate set by the first notification; 0 leaves the rate as it is.

@@ -70,6 +70,8 @@ class Dcqcn(LabPart):
     """Step of hyper increase (R_HAI)."""
     hyper_increase_multiplies: bool | None = None
     """The hyper step is multiplied by the number of hyper stages."""
+    hyper_increase_by_timer: bool | None = None
+    """Without a byte counter the timer alone leads to hyper increase."""
     clamp_target_rate: Literal["always", "after_increase", "after_byte_increase"] | None = None
     """When a cut also lowers the target rate to the current rate."""
     rate_on_first_cnp_bps: _RateBps | None = None

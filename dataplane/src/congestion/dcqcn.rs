@@ -156,7 +156,11 @@ impl Dcqcn {
     /// Fast recovery, additive or hyper increase by the stage counters.
     fn increase(&mut self) {
         let threshold = self.config.fast_recovery_stages;
-        let (least, most) = if self.time_stages < self.byte_stages {
+        let timer_decides =
+            self.config.hyper_increase_by_timer && self.config.rate_increase_bytes == 0;
+        let (least, most) = if timer_decides {
+            (self.time_stages, self.time_stages)
+        } else if self.time_stages < self.byte_stages {
             (self.time_stages, self.byte_stages)
         } else {
             (self.byte_stages, self.time_stages)

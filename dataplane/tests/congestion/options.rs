@@ -1,7 +1,7 @@
 //! One rule per option and per invariant of the reaction point.
 
 use crate::profiles::{GBPS, US, mlx5, paper};
-use _native::config::{ClampTargetRate, CongestionControlConfig, DcqcnConfig};
+use _native::config::{ClampTargetRate, CongestionControlConfig, DcqcnConfig, StageCount};
 use _native::congestion::{CongestionControl, Controller, Dcqcn};
 
 fn by_time_only() -> DcqcnConfig {
@@ -59,6 +59,27 @@ fn the_byte_counter_increases_without_a_timer() {
     assert_eq!(sender.rate_bps(), 20 * GBPS);
     sender.handle_sent(2 * US, 1);
     assert_eq!(sender.rate_bps(), 30 * GBPS);
+}
+
+#[test]
+fn without_a_byte_counter_the_timer_may_lead_to_hyper_increase_alone() {
+    let config = DcqcnConfig {
+        fast_recovery_stages: 1,
+        stage_count: StageCount::AfterCompare,
+        rate_increase_bytes: 0,
+        hyper_increase_by_timer: true,
+        hyper_increase_multiplies: false,
+        ..paper()
+    };
+    let mut sender = Dcqcn::new(&config, 400 * GBPS).with_rates(20 * GBPS, 20 * GBPS);
+    sender.handle_cnp(0);
+    let mut steps_bps = [0, 40_000_000, 200_000_000, 200_000_000].into_iter();
+    let mut target_bps = 20 * GBPS;
+    for (period, step_bps) in (1..).zip(&mut steps_bps) {
+        sender.handle_timeout(period * 55 * US);
+        target_bps += step_bps;
+        assert_eq!(sender.sample(period * 55 * US).target_rate_bps, target_bps);
+    }
 }
 
 #[test]

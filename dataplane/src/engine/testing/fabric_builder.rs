@@ -181,6 +181,7 @@ fn dcqcn() -> DcqcnConfig {
         additive_increase_bps: 400_000_000,
         hyper_increase_bps: 4_000_000_000,
         hyper_increase_multiplies: true,
+        hyper_increase_by_timer: false,
         clamp_target_rate: ClampTargetRate::Always,
         rate_on_first_cnp_bps: 0,
         min_rate_bps: 100_000_000,

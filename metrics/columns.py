@@ -85,9 +85,9 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         tx_bytes | bytes | frames sent, FCS included
         tx_packets | packets | frames sent
         data_bytes | bytes | RoCE payload sent
-        busy_ns | ns | time in which the port was sending
+        busy_ns | ns | time that frames, preambles and gaps occupied the line
         paused_ns | ns | time in which PFC paused the data priority
-        utilisation_ratio | ratio | bits with preambles and gaps / (line rate x interval)
+        utilisation_ratio | ratio | busy time / interval
     """),
     "queues": _columns("""
         time_ns | ns | end of the sample

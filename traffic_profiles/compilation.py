@@ -264,7 +264,7 @@ def report(
         sent_bytes=sent,
         received_bytes=received,
         collective_bytes=dict(by_kind),
-        algorithms=Counter(f"{p.instance.kind}/{p.choice.algorithm}" for p in plans),
+        algorithms=dict(Counter(f"{p.instance.kind}/{p.choice.algorithm}" for p in plans)),
         scaled_sizes=len(changed),
         raised_to_one_byte=len(raised),
         zero_size_instances=len(empty),

@@ -16,10 +16,10 @@ from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, build_job
 from emulator.progress import ProgressDisplay
 from emulator.run_directory import make_run_directory, writing
-from emulator.summary import summarise, summary_table
 from emulator.terminal import print_lines, print_table
 from metrics.records import RunRecords, verify_bytes, write_records
 from metrics.report import write_report
+from metrics.summary import summarise, summary_table
 
 __all__ = ["Drive", "add_execution_arguments", "clock_facts", "execute_job", "job_request", "store"]
 

@@ -19,9 +19,10 @@ def collective_groups(collectives: pl.DataFrame) -> list[dict[str, Any]]:
     """One row per group of comparable collectives, the most time first.
 
     Times are ns over the complete ones; `algbw_GBps`, `busbw_GBps` and `ideal_ratio` are those of
-    the median, None without two samples; `incomplete` counts the others.
+    the (nearest-rank) median time; `incomplete` counts the others.
     """
     rows = []
+    collectives = collectives.sort("completion_time_ns", nulls_last=True, maintain_order=True)
     for key, group in collectives.group_by(*GROUP_KEYS, maintain_order=True):
         rows.append({**dict(zip(GROUP_KEYS, key, strict=True)), **_figures(group)})
     return sorted(rows, key=lambda row: -row["total_ns"])
@@ -38,10 +39,7 @@ def _figures(group: pl.DataFrame) -> Mapping[str, Any]:
         "cv_ratio": variation_ratio(times),
         "total_ns": int(np.sum(times)),
         "incomplete": len(group) - len(done),
-        "algbw_GBps": _median(done["algbw_GBps"]),
-        "busbw_GBps": _median(done["busbw_GBps"]),
-        "ideal_ns": _median(done["ideal_ns"]),
-        "ideal_ratio": _median(done["ideal_ratio"]),
+        **_middle(done),
         "marked_packets": int(group["marked_packets"].sum()),
         "retransmitted_packets": int(group["retransmitted_packets"].sum()),
     }
@@ -66,7 +64,9 @@ def flow_groups(flows: pl.DataFrame, classes: pl.Series) -> list[dict[str, Any]]
     return sorted(rows, key=lambda row: int(row["size_bytes"]))
 
 
-def _median(values: pl.Series) -> float | None:
-    """Nearest-rank median."""
-    ordered = np.sort(values.drop_nulls().to_numpy())
-    return float(ordered[(len(ordered) - 1) // 2]) if len(ordered) else None
+def _middle(done: pl.DataFrame) -> Mapping[str, float | None]:
+    """Bandwidths and ideal of the collective with the median time; `done` is ordered by time."""
+    figures = ("algbw_GBps", "busbw_GBps", "ideal_ns", "ideal_ratio")
+    if done.is_empty():
+        return dict.fromkeys(figures)
+    return done.select(figures).row((len(done) - 1) // 2, named=True)

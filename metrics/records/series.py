@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 __all__ = ["Fabric", "fabric_names", "link_table", "qp_table", "queue_table"]
 
-PREAMBLE_AND_GAP_BYTES = 20
-
 
 @dataclass(frozen=True)
 class Fabric:
@@ -53,16 +51,15 @@ def fabric_names(config: Mapping[str, Any]) -> Fabric:
 def link_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFrame:
     """Utilisation of every link and direction over time.
 
-    `utilisation_ratio` is the bits of the interval, preambles and gaps included, over what the line
-    rate carries in it.
+    `utilisation_ratio` is the time that frames, preambles and gaps occupied the line, over the
+    interval.
     """
     column = pl.col
-    wire_bits = (column("tx_bytes") + PREAMBLE_AND_GAP_BYTES * column("tx_packets")) * 8
     frame = _frame(series, _LINK_SCHEMA).join(
         fabric.links, on=["link", "direction"], how="left", maintain_order="left"
     )
-    carried = column("rate_bps") * column("interval_ps") / 1e12
-    frame = frame.with_columns((wire_bits / carried).alias("utilisation_ratio"))
+    used = (column("busy_ps") / column("interval_ps")).alias("utilisation_ratio")
+    frame = frame.with_columns(used)
     return _in_nanoseconds(frame, "time", "interval", "busy", "paused").select(
         "time_ns",
         "interval_ns",

@@ -61,7 +61,7 @@ def collective_table(collectives: pl.DataFrame) -> tuple[Raw, str]:
         Column("algbw", "GB/s", hint="S / t of the median; 10^9 bytes a second"),
         Column("busbw", "GB/s", hint="algbw x busbw factor (nccl-tests)"),
         Column("Ideal"),
-        Column("Of ideal", hint="Ideal time / completion time, median"),
+        Column("Of ideal", hint="Ideal time / median completion time"),
         Column("Marked", hint="Data packets that arrived CE"),
         Column("Resent", hint="Data packets sent again"),
     ]
@@ -127,13 +127,10 @@ def link_loads(links: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
     loads = (
         links.group_by("link", "direction", "source", "destination", "rate_bps")
         .agg(
-            column("tx_bytes", "tx_packets", "data_bytes", "paused_ns").sum(),
+            column("tx_bytes", "busy_ns", "paused_ns").sum(),
             column("utilisation_ratio").max().alias("peak"),
         )
-        .with_columns(
-            ((column("tx_bytes") + 20 * column("tx_packets")) * 8e9
-             / (column("rate_bps") * max(end_ns, 1))).alias("mean")
-        )
+        .with_columns((column("busy_ns") / max(end_ns, 1)).alias("mean"))
         .cast({"source": pl.String, "destination": pl.String})
         .sort("tx_bytes", "source", "destination", descending=[True, False, False])
     )  # fmt: skip
@@ -142,7 +139,10 @@ def link_loads(links: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
         Column("To", numeric=False),
         Column("Rate"),
         Column("Bytes", hint="Frames with FCS"),
-        Column("Mean", hint="Bits with preambles and gaps / line rate over the whole run"),
+        Column(
+            "Mean",
+            hint="Time that frames with preambles and gaps occupied the line / emulated time",
+        ),
         Column("Peak", hint="Busiest sample interval"),
         Column("Paused", hint="Time paused by PFC / emulated time of the run"),
     ]

@@ -134,16 +134,15 @@ def test_queue_pairs_that_failed_are_warnings(tmp_path: Path) -> None:
     assert warning in write(tmp_path, run).run["warnings"]
 
 
-def test_utilisation_counts_preambles_and_gaps(tmp_path: Path) -> None:
-    """A link with 4158 B frames back to back is used fully."""
+def test_utilisation_is_busy_time_over_the_interval(tmp_path: Path) -> None:
+    """A link that sent half of the time is used by half; ends and rate are named."""
     run = moe_run(ranks=2, iterations=1, layers=1)
     links = {name: values[:1] for name, values in run.engine["links"].items()}
-    links["interval_ps"] = np.array([4178 * 20 * 10], np.uint64)
-    links["tx_bytes"], links["tx_packets"] = np.array([41580]), np.array([10])
+    links["interval_ps"], links["busy_ps"] = np.array([10_000_000]), np.array([5_000_000])
     run.engine["links"] = links
-    table = write(tmp_path, run).links
-    assert table["utilisation_ratio"].item() == pytest.approx(1.0)
-    assert table.row(0, named=True)["source"] == "host0"
+    row = write(tmp_path, run).links.row(0, named=True)
+    assert row["utilisation_ratio"] == pytest.approx(0.5)
+    assert (row["source"], row["destination"], row["rate_bps"]) == ("host0", "leaf0:0", 4e11)
 
 
 def test_the_timeline_names_computations_and_collectives(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ __all__ = ["link_heat_map", "link_lines", "tier_of"]
 ROW_LIMIT = 96
 """Most link directions of the heat map, the busiest."""
 BIN_LIMIT = 400
-_DENOMINATOR = "Utilisation: bits with preambles and gaps / line rate over the interval."
+_DENOMINATOR = "Utilisation: time that frames with preambles and gaps occupy the line / time."
 _COLOURS = (
     (0.0, "#f6f8fa"), (0.02, "#e3edf6"), (0.25, "#a9cbe6"), (0.5, "#5fa1d3"),
     (0.75, "#2a6fb0"), (0.92, "#1b3f73"), (1.0, "#b3243c"),

@@ -23,7 +23,7 @@ pub struct QpCounters {
     pub cnps_received: u64,
     /// Acknowledgements sent, without NAKs.
     pub acks_sent: u64,
-    /// Negative acknowledgements sent.
+    /// Negative acknowledgements sent, without those for receives not posted.
     pub naks_sent: u64,
     /// Acknowledgements that arrived, without NAKs.
     pub acks_received: u64,
@@ -33,6 +33,12 @@ pub struct QpCounters {
     pub duplicate_requests: u64,
     /// NAKs that arrived for a sequence error (`packet_seq_err`).
     pub packet_seq_err: u64,
+    /// READ responses found missing by what came behind them (`implied_nak_seq_err`).
+    pub implied_nak_seq_err: u64,
+    /// NAKs sent because no receive was posted.
+    pub rnr_naks_sent: u64,
+    /// NAKs that arrived because the peer had no receive posted.
+    pub rnr_naks_received: u64,
     /// Expired retransmission timers (`local_ack_timeout_err`).
     pub local_ack_timeout_err: u64,
     /// Accepted packets whose payload was not the pattern's.
@@ -58,6 +64,9 @@ impl QpCounters {
         self.out_of_sequence += other.out_of_sequence;
         self.duplicate_requests += other.duplicate_requests;
         self.packet_seq_err += other.packet_seq_err;
+        self.implied_nak_seq_err += other.implied_nak_seq_err;
+        self.rnr_naks_sent += other.rnr_naks_sent;
+        self.rnr_naks_received += other.rnr_naks_received;
         self.local_ack_timeout_err += other.local_ack_timeout_err;
         self.payload_mismatches += other.payload_mismatches;
         self.invalid_requests += other.invalid_requests;

@@ -18,12 +18,15 @@ pub mod encode;
 pub mod icrc;
 pub mod layout;
 pub mod opcode;
+mod outgoing;
 pub mod packet;
 pub mod pattern;
 pub mod psn;
 pub mod queue_pair;
+mod read_replies;
 mod requester;
 mod responder;
+mod retransmission_timer;
 pub mod syndrome;
 
 pub use cnp::cnp;
@@ -31,8 +34,9 @@ pub use counters::QpCounters;
 pub use decode::{DecodeError, decode, decode_forwarding};
 pub use encode::encode;
 pub use icrc::icrc;
+pub use outgoing::{MAX_REQUEST_BYTES, RemoteMemory, WorkRequest};
 pub use packet::{Frame, Packet, Payload};
 pub use queue_pair::{
     FailureReason, Message, QpEvent, QueuePair, QueuePairAddress, udp_source_port,
 };
-pub use requester::{Acknowledged, MAX_WRITE_BYTES};
+pub use requester::Acknowledged;

@@ -7,9 +7,10 @@
 
 use super::counters::QpCounters;
 use super::opcode::{Opcode, Operation};
-use super::packet::{Aeth, Bth, Ecn, Packet, wire_bytes};
+use super::outgoing::{RemoteMemory, WorkRequest};
+use super::packet::{Aeth, Bth, Ecn, Packet, Payload, wire_bytes};
 use super::psn::MASK_24;
-use super::requester::{Acknowledged, Requester};
+use super::requester::{Acknowledged, Notes, Requester};
 use super::responder::Responder;
 use super::syndrome::Syndrome;
 use crate::config::{ClassConfig, TransportConfig};
@@ -71,6 +72,9 @@ pub enum FailureReason {
     /// The peer could not execute a request.
     #[error("the peer could not execute a request")]
     RefusedOperation,
+    /// The peer answered a READ with the wrong number of bytes.
+    #[error("the peer answered a READ with the wrong number of bytes")]
+    InvalidResponse,
     /// The peer's request broke the protocol and was refused.
     #[error("the peer sent an invalid request")]
     InvalidRequest,
@@ -93,6 +97,26 @@ pub enum QpEvent {
         /// Its size.
         size_bytes: u64,
         /// Data packets of it that arrived with congestion experienced.
+        marked_packets: u32,
+    },
+    /// A SEND has arrived whole.
+    SendReceived {
+        /// Its immediate data.
+        immediate: Option<u32>,
+        /// Its size.
+        size_bytes: u64,
+        /// Data packets of it that arrived with congestion experienced.
+        marked_packets: u32,
+    },
+    /// All responses to a READ have arrived.
+    ReadCompleted {
+        /// The request's `id`.
+        id: u64,
+        /// Its size.
+        size_bytes: u64,
+        /// Requests for it that were sent again.
+        retransmitted_packets: u32,
+        /// Responses that arrived with congestion experienced.
         marked_packets: u32,
     },
     /// A gap was seen and a NAK is about to be sent.
@@ -168,7 +192,29 @@ impl QueuePair {
 
     /// Adds a message behind all others.
     pub fn post_write(&mut self, message: Message) {
-        self.requester.post(message);
+        let Message { id, size_bytes, immediate } = message;
+        self.post(id, WorkRequest::Write { size_bytes, immediate: Some(immediate) });
+    }
+
+    /// Adds a request behind all others; `id` comes back when it is complete.
+    pub fn post(&mut self, id: u64, request: WorkRequest) {
+        self.requester.post(id, request);
+    }
+
+    /// Sets where the peer's memory lies; at first it starts at address 0 with key 0.
+    pub fn set_remote_memory(&mut self, memory: RemoteMemory) {
+        self.requester.set_memory(memory);
+    }
+
+    /// From now on SENDs and immediate data need a posted receive, of which there are `posted`; the
+    /// peer of one without is told to wait as the 5-bit code `timer` says. At first there is no limit.
+    pub fn limit_receives(&mut self, posted: u32, timer: u8) {
+        self.responder.limit_receives(posted, timer);
+    }
+
+    /// Posts one more receive.
+    pub fn post_receive(&mut self) {
+        self.responder.post_receive();
     }
 
     /// Takes a packet that arrived for this queue pair at `now_ps`.
@@ -178,40 +224,18 @@ impl QueuePair {
             self.counters.data_packets_received += 1;
             self.counters.ecn_marked_packets += u64::from(packet.ecn == Ecn::Ce);
         }
+        let notes = &mut Notes { counters: &mut self.counters, events: &mut self.events };
         match row.operation {
-            Operation::Acknowledge => self.handle_acknowledge(now_ps, packet),
-            Operation::CongestionNotification => self.counters.cnps_received += 1,
+            Operation::Acknowledge => {
+                handle_acknowledge(&mut self.requester, now_ps, packet, notes);
+            }
+            Operation::CongestionNotification => notes.counters.cnps_received += 1,
             Operation::Send | Operation::Write | Operation::ReadRequest => {
-                let (counters, events) = (&mut self.counters, &mut self.events);
-                self.responder.handle_request(now_ps, packet, row, counters, events);
+                self.responder.handle_request(now_ps, packet, row, notes);
             }
-            // No READ is ever requested here.
-            Operation::ReadResponse => {}
-        }
-    }
-
-    fn handle_acknowledge(&mut self, now_ps: u64, packet: &Packet) {
-        let (requester, events) = (&mut self.requester, &mut self.events);
-        let psn = packet.bth.psn;
-        match Syndrome::from_code(packet.aeth.syndrome) {
-            Syndrome::Acknowledge => {
-                self.counters.acks_received += 1;
-                requester.handle_acknowledge(now_ps, psn, events);
+            Operation::ReadResponse => {
+                self.requester.handle_read_response(now_ps, packet, notes);
             }
-            Syndrome::SequenceError => {
-                requester.handle_sequence_error(now_ps, psn, &mut self.counters, events);
-            }
-            Syndrome::InvalidRequest => {
-                requester.handle_refusal(psn, FailureReason::RefusedAsInvalid, events);
-            }
-            Syndrome::RemoteAccessError => {
-                requester.handle_refusal(psn, FailureReason::RefusedAccess, events);
-            }
-            Syndrome::RemoteOperationalError => {
-                requester.handle_refusal(psn, FailureReason::RefusedOperation, events);
-            }
-            // The retransmission timer covers what is not spoken.
-            Syndrome::ReceiverNotReady { .. } | Syndrome::Reserved(_) => {}
         }
     }
 
@@ -227,10 +251,12 @@ impl QueuePair {
     /// Fires the timers that are due at `now_ps`; harmless when none is.
     pub fn handle_timeout(&mut self, now_ps: u64) {
         self.responder.handle_timeout(now_ps);
-        self.requester.handle_timeout(now_ps, &mut self.counters, &mut self.events);
+        let notes = &mut Notes { counters: &mut self.counters, events: &mut self.events };
+        self.requester.handle_timeout(now_ps, notes);
     }
 
-    /// Takes the acknowledgement that is to be sent now.
+    /// Takes the acknowledgement that is to be sent now. It may be due after any other call; none
+    /// overtakes the responses to a READ.
     pub fn poll_control(&mut self, _now_ps: u64) -> Option<Packet> {
         let reply = self.responder.poll(&mut self.counters)?;
         let mut packet = self.address.packet();
@@ -245,29 +271,35 @@ impl QueuePair {
     /// send or the window is closed.
     #[inline]
     pub fn next_data_bytes(&self) -> Option<u32> {
-        self.requester.next_packet().map(|(opcode, length_bytes)| wire_bytes(opcode, length_bytes))
+        if let Some((opcode, length_bytes)) = self.responder.reads().next() {
+            return Some(wire_bytes(opcode, length_bytes));
+        }
+        let step = self.requester.next_step()?;
+        Some(wire_bytes(step.opcode, u32::from(step.length_bytes)))
     }
 
-    /// Takes the next data packet, sent at `now_ps`.
+    /// Takes the next data packet, sent at `now_ps`. Responses go before requests.
     #[inline]
     pub fn poll_data(&mut self, now_ps: u64) -> Option<Packet> {
+        if let Some((response, msn)) = self.responder.poll_response(&mut self.counters) {
+            let mut packet = self.data_packet(response.opcode, response.psn, response.payload);
+            packet.aeth = Aeth { syndrome: Syndrome::Acknowledge.code(), msn };
+            return Some(packet);
+        }
         let part = self.requester.poll(now_ps, &mut self.counters)?;
-        let bth = Bth {
-            opcode: part.opcode,
-            destination_qp: self.address.remote_qp,
-            ack_request: part.ack_request,
-            psn: part.psn,
-            ..Bth::default()
-        };
-        Some(Packet {
-            dscp: self.data_dscp,
-            ecn: self.data_ecn,
-            bth,
-            reth: part.reth,
-            immediate: part.immediate,
-            payload: part.payload,
-            ..self.address.packet()
-        })
+        let mut packet = self.data_packet(part.opcode, part.psn, part.payload);
+        packet.bth.ack_request = part.ack_request;
+        packet.reth = part.reth;
+        packet.immediate = part.immediate;
+        Some(packet)
+    }
+
+    #[inline]
+    fn data_packet(&self, opcode: Opcode, psn: u32, payload: Payload) -> Packet {
+        let destination_qp = self.address.remote_qp;
+        let bth = Bth { opcode, destination_qp, psn, ..Bth::default() };
+        let (dscp, ecn) = (self.data_dscp, self.data_ecn);
+        Packet { dscp, ecn, bth, payload, ..self.address.packet() }
     }
 
     /// Takes the oldest event.
@@ -281,6 +313,31 @@ impl QueuePair {
     pub fn take_acknowledged(&mut self) -> Acknowledged {
         self.requester.take_acknowledged()
     }
+}
+
+fn handle_acknowledge(
+    requester: &mut Requester,
+    now_ps: u64,
+    packet: &Packet,
+    notes: &mut Notes<'_>,
+) {
+    let psn = packet.bth.psn;
+    let refusal = match Syndrome::from_code(packet.aeth.syndrome) {
+        Syndrome::Acknowledge => {
+            notes.counters.acks_received += 1;
+            return requester.handle_acknowledge(now_ps, psn, notes);
+        }
+        Syndrome::SequenceError => return requester.handle_sequence_error(now_ps, psn, notes),
+        Syndrome::ReceiverNotReady { timer } => {
+            return requester.handle_not_ready(now_ps, psn, timer, notes);
+        }
+        Syndrome::InvalidRequest => FailureReason::RefusedAsInvalid,
+        Syndrome::RemoteAccessError => FailureReason::RefusedAccess,
+        Syndrome::RemoteOperationalError => FailureReason::RefusedOperation,
+        // The retransmission timer covers what is not spoken.
+        Syndrome::Reserved(_) => return,
+    };
+    requester.handle_refusal(psn, refusal, notes);
 }
 
 /// The UDP source port that drivers give a connection whose flow label is not set, the same at both

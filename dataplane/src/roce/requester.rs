@@ -1,44 +1,21 @@
-//! The sending half of a queue pair: messages into packets, acknowledgements into completions.
+//! The asking half of a queue pair: requests into packets, acknowledgements into completions.
 //!
 //! Packets are numbered from 0 in 64 bits as long as the queue pair lives; the 24 bits of a packet
-//! sequence number exist only on the wire. Loss recovery is go-back-N.
+//! sequence number exist only on the wire. A READ takes the numbers of its responses. Loss recovery
+//! is go-back-N.
 
 use super::counters::QpCounters;
 use super::opcode::{Opcode, Position};
-use super::packet::{Payload, Reth};
-use super::psn;
-use super::queue_pair::{FailureReason, Message, QpEvent};
+use super::outgoing::{Outgoing, RemoteMemory, Step, WorkRequest};
+use super::packet::{Ecn, Packet, Payload, Reth};
+use super::queue_pair::{FailureReason, QpEvent};
+use super::retransmission_timer::{Expiry, RetransmissionTimer};
+use super::syndrome::receiver_not_ready_ps;
+use super::{pattern, psn};
 use crate::config::TransportConfig;
 use std::collections::VecDeque;
 
-/// Longest RDMA WRITE; longer messages are split. Source: IBTA volume 1, section 9.7.8.
-pub const MAX_WRITE_BYTES: u64 = 1 << 31;
-
-/// A message from its posting to its last acknowledgement.
-#[derive(Clone, Copy, Debug)]
-struct Outgoing {
-    message: Message,
-    /// Number of its first packet.
-    first: u64,
-    /// How many packets it has, at least 1.
-    packets: u64,
-    /// Packets sent again.
-    retransmitted_packets: u32,
-}
-
-impl Outgoing {
-    /// Number of the packet behind its last.
-    fn end(&self) -> u64 {
-        self.first + self.packets
-    }
-
-    /// Bytes of the message in front of packet `number`.
-    fn bytes_before(&self, number: u64, mtu_bytes: u64) -> u64 {
-        ((number - self.first) * mtu_bytes).min(self.message.size_bytes)
-    }
-}
-
-/// One packet of a message, before it has an address.
+/// One packet of a request, before it has an address.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub opcode: Opcode,
@@ -66,17 +43,22 @@ struct Probe {
     sent_ps: u64,
 }
 
+/// Where things that happen are noted.
+pub(super) struct Notes<'a> {
+    pub counters: &'a mut QpCounters,
+    pub events: &'a mut VecDeque<QpEvent>,
+}
+
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Requester {
     mtu_bytes: u64,
     window_packets: u64,
-    timeout_ps: u64,
-    retry_count: u32,
     first_psn: u32,
-    /// Messages not yet wholly acknowledged, oldest first.
-    messages: VecDeque<Outgoing>,
-    /// Index of the message that holds packet `next`; `messages.len()` when all are sent.
+    memory: RemoteMemory,
+    /// Requests not yet complete, oldest first.
+    requests: VecDeque<Outgoing>,
+    /// Index of the request that holds packet `next`; `requests.len()` when all are sent.
     cursor: usize,
     /// The oldest packet not acknowledged.
     unacknowledged: u64,
@@ -86,15 +68,17 @@ pub(super) struct Requester {
     highest: u64,
     /// The packet behind the last one posted.
     posted: u64,
-    /// Bytes of all messages wholly acknowledged.
+    /// Bytes of all requests completed.
     completed_bytes: u64,
-    /// Bytes of all messages in front of `unacknowledged`.
+    /// Bytes of all requests in front of `unacknowledged`.
     acknowledged_bytes: u64,
-    /// Bytes of all messages in front of `next`.
+    /// Bytes of all requests in front of `next`.
     sent_bytes: u64,
-    deadline_ps: Option<u64>,
-    /// Expired timers since the last progress.
-    timeouts: u32,
+    timer: RetransmissionTimer,
+    /// The peer was not ready: nothing is sent before.
+    resume_ps: Option<u64>,
+    /// A missing READ response has been asked for again; no more often until it comes.
+    gap_reported: bool,
     probe: Option<Probe>,
     acknowledged: Acknowledged,
     failed: bool,
@@ -105,10 +89,9 @@ impl Requester {
         Self {
             mtu_bytes: u64::from(transport.mtu_bytes),
             window_packets: u64::from(transport.window_packets.clamp(1, psn::MAX_OUTSTANDING)),
-            timeout_ps: transport.retransmission_timeout_ps,
-            retry_count: transport.retry_count,
             first_psn,
-            messages: VecDeque::new(),
+            memory: RemoteMemory::default(),
+            requests: VecDeque::new(),
             cursor: 0,
             unacknowledged: 0,
             next: 0,
@@ -117,24 +100,28 @@ impl Requester {
             completed_bytes: 0,
             acknowledged_bytes: 0,
             sent_bytes: 0,
-            deadline_ps: None,
-            timeouts: 0,
+            timer: RetransmissionTimer::new(transport),
+            resume_ps: None,
+            gap_reported: false,
             probe: None,
             acknowledged: Acknowledged::default(),
             failed: false,
         }
     }
 
-    /// Adds a message behind all others.
-    pub fn post(&mut self, message: Message) {
-        let packets = message.size_bytes.div_ceil(self.mtu_bytes).max(1);
-        let first = self.posted;
-        self.posted += packets;
-        self.messages.push_back(Outgoing { message, first, packets, retransmitted_packets: 0 });
+    pub fn set_memory(&mut self, memory: RemoteMemory) {
+        self.memory = memory;
+    }
+
+    /// Adds a request behind all others.
+    pub fn post(&mut self, id: u64, request: WorkRequest) {
+        let outgoing = Outgoing::new(id, request, self.posted, self.mtu_bytes);
+        self.posted = outgoing.end();
+        self.requests.push_back(outgoing);
     }
 
     pub fn has_unacknowledged(&self) -> bool {
-        !self.messages.is_empty()
+        !self.requests.is_empty()
     }
 
     /// Payload bytes sent and not acknowledged.
@@ -147,52 +134,39 @@ impl Requester {
     }
 
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.deadline_ps
-    }
-
-    /// Opcode and payload bytes of the next packet; `None` if there is none to send or the window is
-    /// closed.
-    #[inline]
-    pub fn next_packet(&self) -> Option<(Opcode, u32)> {
-        let open = self.next - self.unacknowledged < self.window_packets && !self.failed;
-        let outgoing = self.messages.get(self.cursor).filter(|_| open)?;
-        let start = outgoing.bytes_before(self.next, self.mtu_bytes);
-        let end = outgoing.bytes_before(self.next + 1, self.mtu_bytes);
-        Some((self.opcode(outgoing), (end - start) as u32))
-    }
-
-    /// Opcode of packet `next`, which belongs to `outgoing`.
-    fn opcode(&self, outgoing: &Outgoing) -> Opcode {
-        let packets_per_write = MAX_WRITE_BYTES / self.mtu_bytes;
-        let index = self.next - outgoing.first;
-        let ends_message = index + 1 == outgoing.packets;
-        let starts = index % packets_per_write == 0;
-        let ends = ends_message || (index + 1) % packets_per_write == 0;
-        match (starts, ends, ends_message) {
-            (true, true, true) => Opcode::WRITE_ONLY_IMMEDIATE,
-            (true, true, false) => Opcode::WRITE_ONLY,
-            (true, false, _) => Opcode::WRITE_FIRST,
-            (false, false, _) => Opcode::WRITE_MIDDLE,
-            (false, true, true) => Opcode::WRITE_LAST_IMMEDIATE,
-            (false, true, false) => Opcode::WRITE_LAST,
+        match (self.timer.poll(), self.resume_ps) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         }
+    }
+
+    /// The next packet; `None` if there is none to send or the window is closed.
+    #[inline]
+    pub fn next_step(&self) -> Option<Step> {
+        let open = self.next - self.unacknowledged < self.window_packets
+            && self.resume_ps.is_none()
+            && !self.failed;
+        let outgoing = self.requests.get(self.cursor).filter(|_| open)?;
+        let step = outgoing.step(self.next, self.mtu_bytes);
+        // A READ may be longer than the window, but old and new must stay apart.
+        let outstanding = self.next - self.unacknowledged + step.numbers;
+        (outstanding <= u64::from(psn::MAX_OUTSTANDING)).then_some(step)
     }
 
     /// Takes the next packet.
     pub fn poll(&mut self, now_ps: u64, counters: &mut QpCounters) -> Option<Part> {
-        let (opcode, length_bytes) = self.next_packet()?;
-        let outgoing = self.messages[self.cursor];
-        let offset_bytes = outgoing.bytes_before(self.next, self.mtu_bytes);
+        let step = self.next_step()?;
+        let outgoing = &self.requests[self.cursor];
         let part = Part {
-            opcode,
+            opcode: step.opcode,
             psn: psn::add(self.first_psn, self.next),
-            ack_request: self.asks_for_acknowledgement(opcode),
-            reth: reth(&outgoing.message, offset_bytes),
-            immediate: outgoing.message.immediate,
-            payload: Payload::Pattern { offset_bytes, length_bytes: length_bytes as u16 },
+            ack_request: self.asks_for_acknowledgement(step.opcode),
+            reth: outgoing.reth(self.next, self.mtu_bytes, &self.memory),
+            immediate: outgoing.immediate(),
+            payload: outgoing.payload(self.next, step.length_bytes, self.mtu_bytes),
         };
-        self.count_sent(u64::from(length_bytes), counters);
-        self.advance_next(now_ps, &outgoing, u64::from(length_bytes));
+        self.count_sent(step, counters);
+        self.advance(now_ps, step);
         Some(part)
     }
 
@@ -203,28 +177,26 @@ impl Requester {
         ends || self.next + 1 - self.unacknowledged == self.window_packets
     }
 
-    fn count_sent(&mut self, length_bytes: u64, counters: &mut QpCounters) {
-        counters.data_packets_sent += 1;
+    fn count_sent(&mut self, step: Step, counters: &mut QpCounters) {
+        let length_bytes = u64::from(step.length_bytes);
+        counters.data_packets_sent += u64::from(step.opcode.has_payload());
         counters.data_payload_bytes_sent += length_bytes;
         if self.next < self.highest {
             counters.retransmitted_packets += 1;
             counters.data_payload_bytes_retransmitted += length_bytes;
-            self.messages[self.cursor].retransmitted_packets += 1;
+            self.requests[self.cursor].retransmitted_packets += 1;
         }
     }
 
-    fn advance_next(&mut self, now_ps: u64, outgoing: &Outgoing, length_bytes: u64) {
-        let is_new = self.next == self.highest;
-        if is_new && self.probe.is_none() {
+    fn advance(&mut self, now_ps: u64, step: Step) {
+        if self.next == self.highest && self.probe.is_none() {
             self.probe = Some(Probe { number: self.next, sent_ps: now_ps });
         }
-        if self.deadline_ps.is_none() {
-            self.deadline_ps = Some(now_ps.saturating_add(self.timeout_ps));
-        }
-        self.next += 1;
-        self.sent_bytes += length_bytes;
+        self.timer.start(now_ps);
+        self.next += step.numbers;
+        self.sent_bytes += u64::from(step.length_bytes);
         self.highest = self.highest.max(self.next);
-        if self.next == outgoing.end() {
+        if self.next == self.requests[self.cursor].end() {
             self.cursor += 1;
         }
     }
@@ -239,92 +211,129 @@ impl Requester {
     }
 
     /// Everything up to `psn` has been executed.
-    pub fn handle_acknowledge(&mut self, now_ps: u64, psn: u32, events: &mut VecDeque<QpEvent>) {
-        if let Some(number) = self.outstanding(psn) {
-            self.acknowledge(now_ps, number + 1, events);
+    pub fn handle_acknowledge(&mut self, now_ps: u64, psn: u32, notes: &mut Notes<'_>) {
+        if let Some(number) = self.outstanding(psn)
+            && !self.acknowledge(now_ps, number + 1, notes)
+        {
+            self.handle_missing_response(notes);
         }
     }
 
     /// The packet `psn` is missing, everything before has been executed.
-    pub fn handle_sequence_error(
-        &mut self,
-        now_ps: u64,
-        psn: u32,
-        counters: &mut QpCounters,
-        events: &mut VecDeque<QpEvent>,
-    ) {
+    pub fn handle_sequence_error(&mut self, now_ps: u64, psn: u32, notes: &mut Notes<'_>) {
         if let Some(number) = self.outstanding(psn) {
-            counters.packet_seq_err += 1;
-            self.acknowledge(now_ps, number, events);
+            notes.counters.packet_seq_err += 1;
+            self.acknowledge(now_ps, number, notes);
             self.go_back();
         }
     }
 
+    /// The packet `psn` cannot be taken yet, everything before has been executed.
+    pub fn handle_not_ready(&mut self, now_ps: u64, psn: u32, timer: u8, notes: &mut Notes<'_>) {
+        if let Some(number) = self.outstanding(psn) {
+            notes.counters.rnr_naks_received += 1;
+            self.acknowledge(now_ps, number, notes);
+            self.go_back();
+            self.resume_ps = Some(now_ps.saturating_add(receiver_not_ready_ps(timer)));
+        }
+    }
+
     /// The peer refused the request `psn` for good.
-    pub fn handle_refusal(
-        &mut self,
-        psn: u32,
-        reason: FailureReason,
-        events: &mut VecDeque<QpEvent>,
-    ) {
+    pub fn handle_refusal(&mut self, psn: u32, reason: FailureReason, notes: &mut Notes<'_>) {
         if self.outstanding(psn).is_some() {
-            self.fail(reason, events);
+            self.fail(reason, notes);
         }
     }
 
-    /// Fires the retransmission timer if it is due.
-    pub fn handle_timeout(
-        &mut self,
-        now_ps: u64,
-        counters: &mut QpCounters,
-        events: &mut VecDeque<QpEvent>,
-    ) {
-        if self.deadline_ps.is_none_or(|deadline| now_ps < deadline) {
-            return;
+    /// A response to a READ has come; it acknowledges everything before the READ as well.
+    pub fn handle_read_response(&mut self, now_ps: u64, packet: &Packet, notes: &mut Notes<'_>) {
+        let Some(number) = self.outstanding(packet.bth.psn) else { return };
+        self.acknowledge(now_ps, number, notes);
+        let Some(read) = self.requests.front_mut().filter(|front| front.is_read()) else { return };
+        if number != self.unacknowledged || number < read.first {
+            return self.handle_missing_response(notes);
         }
-        counters.local_ack_timeout_err += 1;
-        self.timeouts += 1;
-        if self.timeouts > self.retry_count {
-            return self.fail(FailureReason::RetriesExhausted, events);
+        let length_bytes = read.length_bytes(number, self.mtu_bytes);
+        if packet.payload.length_bytes() != u32::from(length_bytes) {
+            return self.fail(FailureReason::InvalidResponse, notes);
         }
-        events.push_back(QpEvent::TimedOut);
-        self.go_back();
+        let WorkRequest::Read { offset_bytes, .. } = read.request else { return };
+        let place = offset_bytes + read.offset_bytes(number, self.mtu_bytes);
+        let matches = pattern::matches(place, &packet.payload);
+        read.marked_packets += u32::from(packet.ecn == Ecn::Ce);
+        notes.counters.payload_mismatches += u64::from(!matches);
+        notes.counters.data_payload_bytes_received += u64::from(length_bytes);
+        self.progress(now_ps, number + 1, notes);
     }
 
-    /// Everything in front of packet `number` has been executed.
-    fn acknowledge(&mut self, now_ps: u64, number: u64, events: &mut VecDeque<QpEvent>) {
-        if number == self.unacknowledged {
+    /// A READ response is missing, since something behind it has come: ask again, once. Source: IBTA
+    /// volume 1, section 9.7.5.2.8 (implied NAK).
+    fn handle_missing_response(&mut self, notes: &mut Notes<'_>) {
+        if !self.gap_reported {
+            self.gap_reported = true;
+            notes.counters.implied_nak_seq_err += 1;
+            self.go_back();
+        }
+    }
+
+    /// Fires the timers that are due.
+    pub fn handle_timeout(&mut self, now_ps: u64, notes: &mut Notes<'_>) {
+        self.resume_ps.take_if(|resume_ps| *resume_ps <= now_ps);
+        let Some(expiry) = self.timer.expire(now_ps) else { return };
+        notes.counters.local_ack_timeout_err += 1;
+        match expiry {
+            Expiry::Retry => {
+                notes.events.push_back(QpEvent::TimedOut);
+                self.gap_reported = false;
+                self.go_back();
+            }
+            Expiry::Exhausted => self.fail(FailureReason::RetriesExhausted, notes),
+        }
+    }
+
+    /// Everything in front of packet `number` has been executed; of a READ that says nothing about
+    /// the responses. Returns whether `number` was reached.
+    fn acknowledge(&mut self, now_ps: u64, number: u64, notes: &mut Notes<'_>) -> bool {
+        let read =
+            self.requests.iter().find(|outgoing| outgoing.is_read() || outgoing.end() > number);
+        let bound = match read {
+            Some(outgoing) if outgoing.is_read() => outgoing.first.max(self.unacknowledged),
+            _ => number,
+        };
+        self.progress(now_ps, number.min(bound), notes);
+        number <= bound
+    }
+
+    /// Everything in front of packet `number` is done.
+    fn progress(&mut self, now_ps: u64, number: u64, notes: &mut Notes<'_>) {
+        if number <= self.unacknowledged {
             return;
         }
         self.unacknowledged = number;
-        self.timeouts = 0;
-        self.complete(number, events);
+        self.gap_reported = false;
+        self.complete(number, notes);
         self.count_acknowledged(number);
         self.measure_round_trip(now_ps, number);
         if self.next < number {
             // What was about to be sent again had arrived the first time.
             self.restart_from_unacknowledged();
         }
-        let in_flight = self.next > self.unacknowledged;
-        self.deadline_ps = in_flight.then(|| now_ps.saturating_add(self.timeout_ps));
+        self.timer.progress(now_ps, self.next > self.unacknowledged);
     }
 
-    /// Completes the messages that end before or at packet `number`.
-    fn complete(&mut self, number: u64, events: &mut VecDeque<QpEvent>) {
-        while let Some(outgoing) = self.messages.front().filter(|front| front.end() <= number) {
-            events.push_back(QpEvent::SendCompleted {
-                id: outgoing.message.id,
-                retransmitted_packets: outgoing.retransmitted_packets,
-            });
-            self.completed_bytes += outgoing.message.size_bytes;
-            self.messages.pop_front();
+    /// Completes the requests that end before or at packet `number`.
+    fn complete(&mut self, number: u64, notes: &mut Notes<'_>) {
+        while let Some(outgoing) = self.requests.front().filter(|front| front.end() <= number) {
+            notes.events.push_back(completion(outgoing));
+            self.completed_bytes += outgoing.sent_bytes(outgoing.end(), self.mtu_bytes);
+            self.requests.pop_front();
             self.cursor = self.cursor.saturating_sub(1);
         }
     }
 
     fn count_acknowledged(&mut self, number: u64) {
-        let partial = self.messages.front();
-        let partial_bytes = partial.map_or(0, |front| front.bytes_before(number, self.mtu_bytes));
+        let partial = self.requests.front().filter(|front| front.first < number);
+        let partial_bytes = partial.map_or(0, |front| front.sent_bytes(number, self.mtu_bytes));
         let acknowledged_bytes = self.completed_bytes + partial_bytes;
         self.acknowledged.payload_bytes += acknowledged_bytes - self.acknowledged_bytes;
         self.acknowledged_bytes = acknowledged_bytes;
@@ -340,26 +349,32 @@ impl Requester {
     fn go_back(&mut self) {
         self.restart_from_unacknowledged();
         self.probe = None;
-        self.deadline_ps = None;
+        self.timer.stop();
     }
 
     fn restart_from_unacknowledged(&mut self) {
-        // The oldest unacknowledged packet is always in the oldest message.
+        // The oldest unacknowledged packet is always in the oldest request.
         self.next = self.unacknowledged;
         self.sent_bytes = self.acknowledged_bytes;
         self.cursor = 0;
     }
 
-    fn fail(&mut self, reason: FailureReason, events: &mut VecDeque<QpEvent>) {
+    fn fail(&mut self, reason: FailureReason, notes: &mut Notes<'_>) {
         self.failed = true;
-        self.deadline_ps = None;
-        events.push_back(QpEvent::Failed { reason });
+        self.timer.stop();
+        self.resume_ps = None;
+        notes.events.push_back(QpEvent::Failed { reason });
     }
 }
 
-/// The header of the RDMA WRITE that starts at `offset_bytes` of the message. Memory is addressed by
-/// the offset in the message.
-fn reth(message: &Message, offset_bytes: u64) -> Reth {
-    let length = (message.size_bytes - offset_bytes).min(MAX_WRITE_BYTES);
-    Reth { virtual_address: offset_bytes, remote_key: 0, length_bytes: length as u32 }
+fn completion(outgoing: &Outgoing) -> QpEvent {
+    let Outgoing { id, retransmitted_packets, marked_packets, .. } = *outgoing;
+    match outgoing.request {
+        WorkRequest::Read { size_bytes, .. } => {
+            QpEvent::ReadCompleted { id, size_bytes, retransmitted_packets, marked_packets }
+        }
+        WorkRequest::Write { .. } | WorkRequest::Send { .. } => {
+            QpEvent::SendCompleted { id, retransmitted_packets }
+        }
+    }
 }

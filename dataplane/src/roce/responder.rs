@@ -1,13 +1,15 @@
-//! The receiving half of a queue pair: packets into messages, and the acknowledgements for them.
+//! The answering half of a queue pair: packets into messages, and the acknowledgements for them.
 
 use super::counters::QpCounters;
 use super::opcode::{OpcodeRow, Operation, Position};
+use super::outgoing::MAX_REQUEST_BYTES;
 use super::packet::{Ecn, Packet};
 use super::queue_pair::{FailureReason, QpEvent};
+use super::read_replies::{ReadReplies, Response};
+use super::requester::Notes;
 use super::syndrome::Syndrome;
 use super::{pattern, psn};
 use crate::config::TransportConfig;
-use std::collections::VecDeque;
 
 /// An acknowledgement before it has an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +22,30 @@ pub(super) struct Reply {
 /// The message whose packets are arriving.
 #[derive(Clone, Copy, Debug, Default)]
 struct Incoming {
-    /// Bytes that the running RDMA WRITE still lacks; `None` between two of them.
-    missing_bytes: Option<u32>,
-    /// Bytes of the message so far, over all its RDMA WRITEs.
+    /// The running request; `None` between two of them.
+    running: Option<Running>,
+    /// Where the running request's next byte belongs: a WRITE starts at its address, a SEND at 0.
+    place_bytes: u64,
+    /// Bytes of the message so far, over all its WRITEs.
     received_bytes: u64,
     /// Packets of the message that arrived with congestion experienced.
     marked_packets: u32,
+}
+
+/// A WRITE or SEND of which the first packet has arrived and the last has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Running {
+    operation: Operation,
+    /// Bytes that a WRITE still lacks; a SEND does not say.
+    missing_bytes: u32,
+}
+
+/// Receives that are posted for SENDs and immediate data.
+#[derive(Clone, Copy, Debug)]
+struct Receives {
+    posted: u32,
+    /// Code of the time that the peer is asked to wait for one.
+    timer: u8,
 }
 
 /// See the module documentation.
@@ -38,6 +58,9 @@ pub(super) struct Responder {
     /// Requests executed, modulo 2^24.
     msn: u32,
     incoming: Incoming,
+    /// `None` while there are always enough.
+    receives: Option<Receives>,
+    reads: ReadReplies,
     /// Accepted packets that no acknowledgement covers yet.
     unacknowledged_packets: u32,
     deadline_ps: Option<u64>,
@@ -59,6 +82,8 @@ impl Responder {
             expected_psn: expected_psn & psn::MASK_24,
             msn: 0,
             incoming: Incoming::default(),
+            receives: None,
+            reads: ReadReplies::new(transport.mtu_bytes),
             unacknowledged_packets: 0,
             deadline_ps: None,
             acknowledge_due: false,
@@ -66,6 +91,16 @@ impl Responder {
             gap_reported: false,
             in_duplicates: false,
             failed: false,
+        }
+    }
+
+    pub fn limit_receives(&mut self, posted: u32, timer: u8) {
+        self.receives = Some(Receives { posted, timer });
+    }
+
+    pub fn post_receive(&mut self) {
+        if let Some(receives) = &mut self.receives {
+            receives.posted += 1;
         }
     }
 
@@ -80,29 +115,50 @@ impl Responder {
 
     /// Stops holding an acknowledgement back if its time has come.
     pub fn handle_timeout(&mut self, now_ps: u64) {
-        if self.deadline_ps.is_some_and(|deadline| deadline <= now_ps) {
-            self.deadline_ps = None;
+        if self.deadline_ps.take_if(|deadline| *deadline <= now_ps).is_some() {
             self.acknowledge_due = true;
         }
     }
 
-    /// Takes the acknowledgement that is due. A NAK acknowledges everything before it as well.
+    pub fn reads(&self) -> &ReadReplies {
+        &self.reads
+    }
+
+    /// Takes the next READ response and the message number to send with it.
+    pub fn poll_response(&mut self, counters: &mut QpCounters) -> Option<(Response, u32)> {
+        let response = self.reads.poll()?;
+        counters.data_packets_sent += 1;
+        counters.data_payload_bytes_sent += u64::from(response.payload.length_bytes());
+        Some((response, self.msn))
+    }
+
+    /// Takes the acknowledgement that is due. A NAK acknowledges everything before it as well; none
+    /// of both overtakes a READ response.
     pub fn poll(&mut self, counters: &mut QpCounters) -> Option<Reply> {
+        if !self.reads.is_empty() {
+            return None;
+        }
         let (syndrome, psn) = match self.nak_due.take() {
-            Some(syndrome) => {
-                counters.naks_sent += 1;
-                (syndrome, self.expected_psn)
-            }
+            Some(syndrome) => (syndrome, self.expected_psn),
             None if self.acknowledge_due => {
-                counters.acks_sent += 1;
                 (Syndrome::Acknowledge, psn::previous(self.expected_psn))
             }
             None => return None,
         };
+        match syndrome {
+            Syndrome::Acknowledge => counters.acks_sent += 1,
+            Syndrome::ReceiverNotReady { .. } => counters.rnr_naks_sent += 1,
+            _ => counters.naks_sent += 1,
+        }
+        self.forget_acknowledgement();
+        Some(Reply { syndrome, psn, msn: self.msn })
+    }
+
+    /// What was accepted is acknowledged, or about to be.
+    fn forget_acknowledgement(&mut self) {
         self.acknowledge_due = false;
         self.unacknowledged_packets = 0;
         self.deadline_ps = None;
-        Some(Reply { syndrome, psn, msn: self.msn })
     }
 
     /// Takes a packet of a request.
@@ -111,16 +167,15 @@ impl Responder {
         now_ps: u64,
         packet: &Packet,
         row: &OpcodeRow,
-        counters: &mut QpCounters,
-        events: &mut VecDeque<QpEvent>,
+        notes: &mut Notes<'_>,
     ) {
         if self.failed {
             return;
         }
         match psn::difference(packet.bth.psn, self.expected_psn) {
-            0 => self.handle_expected(now_ps, packet, row, counters, events),
-            ahead if ahead > 0 => self.handle_gap(counters, events),
-            _ => self.handle_duplicate(now_ps, packet, counters),
+            0 => self.handle_expected(now_ps, packet, row, notes),
+            ahead if ahead > 0 => self.handle_gap(notes),
+            _ => self.handle_duplicate(now_ps, packet, row, notes.counters),
         }
     }
 
@@ -129,69 +184,137 @@ impl Responder {
         now_ps: u64,
         packet: &Packet,
         row: &OpcodeRow,
-        counters: &mut QpCounters,
-        events: &mut VecDeque<QpEvent>,
+        notes: &mut Notes<'_>,
     ) {
-        let Some(missing_bytes) = self.bytes_missing_after(packet, row) else {
-            return self.refuse(counters, events);
-        };
         self.gap_reported = false;
         self.nak_due = None;
         self.in_duplicates = false;
-        self.expected_psn = psn::add(self.expected_psn, 1);
-        self.receive(packet, counters);
-        self.incoming.missing_bytes = missing_bytes;
-        if missing_bytes.is_none() {
-            self.msn = psn::add(self.msn, 1);
+        match row.operation {
+            Operation::ReadRequest => self.handle_read(packet, notes),
+            _ => self.handle_data(now_ps, packet, row, notes),
         }
-        if row.has_immediate {
-            self.deliver(packet.immediate, events);
+    }
+
+    fn handle_read(&mut self, packet: &Packet, notes: &mut Notes<'_>) {
+        let length_bytes = packet.reth.length_bytes;
+        if self.incoming.running.is_some() || u64::from(length_bytes) > MAX_REQUEST_BYTES {
+            return self.refuse(notes);
+        }
+        self.reads.answer(packet.bth.psn, &packet.reth);
+        let responses = self.reads.responses(length_bytes);
+        self.expected_psn = psn::add(self.expected_psn, u64::from(responses));
+        self.msn = psn::add(self.msn, 1);
+        // The responses acknowledge everything before them.
+        self.forget_acknowledgement();
+    }
+
+    fn handle_data(
+        &mut self,
+        now_ps: u64,
+        packet: &Packet,
+        row: &OpcodeRow,
+        notes: &mut Notes<'_>,
+    ) {
+        let Some(running) = self.running_after(packet, row) else { return self.refuse(notes) };
+        if !self.take_receive(row) {
+            return;
+        }
+        self.expected_psn = psn::add(self.expected_psn, 1);
+        self.start_request(packet, row);
+        self.receive(packet, notes.counters);
+        self.incoming.running = running;
+        if running.is_none() {
+            self.msn = psn::add(self.msn, 1);
+            self.deliver(packet, row, notes);
         }
         self.schedule_acknowledgement(now_ps, packet.bth.ack_request);
     }
 
-    /// What the running request lacks once `packet` is taken: `Some(None)` if nothing, `None` if the
-    /// packet breaks the protocol. Source: IBTA volume 1, sections 9.7.4.1.2 and 9.7.4.1.6.
-    fn bytes_missing_after(&self, packet: &Packet, row: &OpcodeRow) -> Option<Option<u32>> {
-        if row.operation != Operation::Write {
-            return None;
-        }
-        let length_bytes = packet.payload.length_bytes();
-        let declared_bytes = if row.has_reth { Some(packet.reth.length_bytes) } else { None };
-        let before = match row.position {
-            Position::First | Position::Only if self.incoming.missing_bytes.is_none() => {
-                declared_bytes?
+    /// What runs once `packet` is taken: `Some(None)` if it ends its request, `None` if it breaks the
+    /// protocol. Source: IBTA volume 1, sections 9.7.4.1.2 and 9.7.4.1.6.
+    fn running_after(&self, packet: &Packet, row: &OpcodeRow) -> Option<Option<Running>> {
+        let (operation, length_bytes) = (row.operation, packet.payload.length_bytes());
+        let is_write = operation == Operation::Write;
+        let before_bytes = match (row.position, self.incoming.running) {
+            (Position::First | Position::Only, None) if is_write => packet.reth.length_bytes,
+            (Position::First | Position::Only, None) => MAX_REQUEST_BYTES as u32,
+            (Position::Middle | Position::Last, Some(running))
+                if running.operation == operation =>
+            {
+                running.missing_bytes
             }
-            Position::Middle | Position::Last => self.incoming.missing_bytes?,
             _ => return None,
         };
-        let after = before.checked_sub(length_bytes)?;
+        let missing_bytes = before_bytes.checked_sub(length_bytes)?;
+        let ends_well = length_bytes <= self.mtu_bytes && (missing_bytes == 0 || !is_write);
         match row.position {
             Position::First | Position::Middle => {
-                (length_bytes == self.mtu_bytes && after > 0).then_some(Some(after))
+                let goes_on = length_bytes == self.mtu_bytes && missing_bytes > 0;
+                goes_on.then_some(Some(Running { operation, missing_bytes }))
             }
-            Position::Last => {
-                (after == 0 && (1..=self.mtu_bytes).contains(&length_bytes)).then_some(None)
-            }
-            Position::Only => (after == 0 && length_bytes <= self.mtu_bytes).then_some(None),
+            Position::Last => (ends_well && length_bytes > 0).then_some(None),
+            Position::Only => ends_well.then_some(None),
+        }
+    }
+
+    /// Takes a posted receive for a packet that needs one: the first of a SEND, and the one that
+    /// carries a WRITE's immediate data. Without one the peer is asked to wait. Source: IBTA volume 1,
+    /// section 9.7.5.2.8.
+    fn take_receive(&mut self, row: &OpcodeRow) -> bool {
+        let Some(receives) = &mut self.receives else { return true };
+        let starts = matches!(row.position, Position::First | Position::Only);
+        let needed = match row.operation {
+            Operation::Send => starts,
+            _ => row.has_immediate,
+        };
+        if !needed {
+            return true;
+        }
+        if receives.posted == 0 {
+            self.nak_due = Some(Syndrome::ReceiverNotReady { timer: receives.timer });
+            self.gap_reported = true;
+            return false;
+        }
+        receives.posted -= 1;
+        true
+    }
+
+    fn start_request(&mut self, packet: &Packet, row: &OpcodeRow) {
+        if !matches!(row.position, Position::First | Position::Only) {
+            return;
+        }
+        match row.operation {
+            Operation::Write => self.incoming.place_bytes = packet.reth.virtual_address,
+            // A SEND is a message of its own, whatever was written before.
+            _ => self.incoming = Incoming::default(),
         }
     }
 
     fn receive(&mut self, packet: &Packet, counters: &mut QpCounters) {
-        if !pattern::matches(self.incoming.received_bytes, &packet.payload) {
+        if !pattern::matches(self.incoming.place_bytes, &packet.payload) {
             counters.payload_mismatches += 1;
         }
         let length_bytes = u64::from(packet.payload.length_bytes());
+        self.incoming.place_bytes = self.incoming.place_bytes.wrapping_add(length_bytes);
         counters.data_payload_bytes_received += length_bytes;
         self.incoming.received_bytes += length_bytes;
         self.incoming.marked_packets += u32::from(packet.ecn == Ecn::Ce);
     }
 
-    /// The message is complete: only its last RDMA WRITE has immediate data.
-    fn deliver(&mut self, immediate: u32, events: &mut VecDeque<QpEvent>) {
+    /// A request is complete. A WRITE without immediate data is a part of the message that the next
+    /// immediate data complete.
+    fn deliver(&mut self, packet: &Packet, row: &OpcodeRow, notes: &mut Notes<'_>) {
         let Incoming { received_bytes: size_bytes, marked_packets, .. } = self.incoming;
+        let immediate = row.has_immediate.then_some(packet.immediate);
+        let event = match (row.operation, immediate) {
+            (Operation::Send, _) => QpEvent::SendReceived { immediate, size_bytes, marked_packets },
+            (_, Some(immediate)) => {
+                QpEvent::MessageReceived { immediate, size_bytes, marked_packets }
+            }
+            (_, None) => return,
+        };
         self.incoming = Incoming::default();
-        events.push_back(QpEvent::MessageReceived { immediate, size_bytes, marked_packets });
+        notes.events.push_back(event);
     }
 
     fn schedule_acknowledgement(&mut self, now_ps: u64, asked: bool) {
@@ -206,27 +329,46 @@ impl Responder {
 
     /// A packet is missing: one NAK, then silence until it comes. Source: IBTA volume 1, section
     /// 9.7.5.1.1.
-    fn handle_gap(&mut self, counters: &mut QpCounters, events: &mut VecDeque<QpEvent>) {
-        counters.out_of_sequence += 1;
+    fn handle_gap(&mut self, notes: &mut Notes<'_>) {
+        notes.counters.out_of_sequence += 1;
         if !self.gap_reported {
             self.gap_reported = true;
             self.nak_due = Some(Syndrome::SequenceError);
-            events.push_back(QpEvent::SequenceError);
+            notes.events.push_back(QpEvent::SequenceError);
         }
     }
 
     /// A packet came again, because its acknowledgement was lost or late: the first of a run of them
-    /// is answered at once, the others as if they were new. Source: IBTA volume 1, section 9.7.5.1.4.
-    fn handle_duplicate(&mut self, now_ps: u64, packet: &Packet, counters: &mut QpCounters) {
+    /// is acknowledged at once, the others as if they were new; a READ is executed again. Source: IBTA
+    /// volume 1, section 9.7.5.1.4.
+    fn handle_duplicate(
+        &mut self,
+        now_ps: u64,
+        packet: &Packet,
+        row: &OpcodeRow,
+        counters: &mut QpCounters,
+    ) {
         counters.duplicate_requests += 1;
+        if row.operation == Operation::ReadRequest {
+            return self.answer_again(packet);
+        }
         let first = !std::mem::replace(&mut self.in_duplicates, true);
         self.schedule_acknowledgement(now_ps, packet.bth.ack_request || first);
     }
 
-    fn refuse(&mut self, counters: &mut QpCounters, events: &mut VecDeque<QpEvent>) {
-        counters.invalid_requests += 1;
+    /// Answers a READ that came before, unless it claims numbers that nobody has used yet.
+    fn answer_again(&mut self, packet: &Packet) {
+        let responses = self.reads.responses(packet.reth.length_bytes);
+        let end = psn::add(packet.bth.psn, u64::from(responses));
+        if psn::difference(end, self.expected_psn) <= 0 {
+            self.reads.answer(packet.bth.psn, &packet.reth);
+        }
+    }
+
+    fn refuse(&mut self, notes: &mut Notes<'_>) {
+        notes.counters.invalid_requests += 1;
         self.failed = true;
         self.nak_due = Some(Syndrome::InvalidRequest);
-        events.push_back(QpEvent::Failed { reason: FailureReason::InvalidRequest });
+        notes.events.push_back(QpEvent::Failed { reason: FailureReason::InvalidRequest });
     }
 }

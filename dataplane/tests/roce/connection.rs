@@ -5,7 +5,7 @@ use super::refusals::{acknowledge, request};
 use _native::config::TransportConfig;
 use _native::roce::opcode::Opcode;
 use _native::roce::packet::{Aeth, Packet};
-use _native::roce::{FailureReason, MAX_WRITE_BYTES, Message, QpEvent};
+use _native::roce::{FailureReason, MAX_REQUEST_BYTES, Message, QpEvent};
 use proptest::prelude::*;
 
 const MTU: u64 = 1024;
@@ -76,7 +76,7 @@ fn the_sequence_number_wraps_inside_a_message() {
 fn a_message_beyond_two_gibibytes_is_split_and_only_its_end_has_the_immediate() {
     let transport = TransportConfig { mtu_bytes: 4096, window_packets: 1 << 23, ..transport() };
     let (mut a, mut b) = (queue_pair(&transport, 0), queue_pair(&transport, 1));
-    let size_bytes = 2 * MAX_WRITE_BYTES + 5;
+    let size_bytes = 2 * MAX_REQUEST_BYTES + 5;
     a.post_write(Message { id: 9, size_bytes, immediate: 77 });
     let mut ends = vec![];
     let mut writes = vec![];
@@ -91,7 +91,7 @@ fn a_message_beyond_two_gibibytes_is_split_and_only_its_end_has_the_immediate() 
     }
     let (first, last) = ((Opcode::WRITE_FIRST, false), (Opcode::WRITE_LAST, true));
     assert_eq!(ends, [first, last, first, last, (Opcode::WRITE_ONLY_IMMEDIATE, true)]);
-    let half = MAX_WRITE_BYTES;
+    let half = MAX_REQUEST_BYTES;
     assert_eq!(writes, [(0, half), (half, half), (2 * half, 5)]);
     let received = QpEvent::MessageReceived { immediate: 77, size_bytes, marked_packets: 0 };
     assert_eq!(b.poll_event(), Some(received));

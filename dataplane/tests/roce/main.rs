@@ -4,4 +4,5 @@ mod connection;
 mod pair;
 mod properties;
 mod refusals;
+mod requests;
 mod vectors;

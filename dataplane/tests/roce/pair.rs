@@ -119,7 +119,7 @@ impl Pair {
     }
 
     /// Does everything due now and moves to the next instant, if there is one.
-    fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         for end in 0..2 {
             self.ends[end].handle_timeout(self.now_ps);
             self.pump(end);

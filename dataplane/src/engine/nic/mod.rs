@@ -271,6 +271,8 @@ impl Nic {
                 }
             }
             QpEvent::TimedOut => {}
+            // Programs are made of WRITEs alone.
+            QpEvent::SendReceived { .. } | QpEvent::ReadCompleted { .. } => {}
             QpEvent::Failed { reason } => {
                 let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
                 self.events.push_back(NicEvent::Failed { peer_rank, qp, reason });

@@ -22,6 +22,10 @@ _PS_PER_US = 1_000_000
 _PS_PER_S = 1e12
 _PROBLEMS_AT_MOST = 5
 _MAX_TYPE = max(CollectiveType)
+MAX_SIZE_BYTES = 1 << 48
+"""Largest size of one communication, 256 TiB: whatever is larger was written wrongly."""
+MAX_DURATION_US = 10**12
+"""Longest node, 11.6 days: whatever is longer was written wrongly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +45,7 @@ def row_actions(table: TraceTable, options: BindingOptions) -> RowActions:
     counts: Counter[str] = Counter()
     action = np.full(len(table), Action.DELAY, np.uint8)
     action[(table.type == NodeType.INVALID) | (table.type == NodeType.METADATA)] = Action.NONE
-    problems = _classify_communication(table, action, counts)
+    problems = [*_classify_communication(table, action, counts), *_impossible_values(table, action)]
     duration_ps = _durations(table, action, options, counts)
     lane, lanes = _lanes(table, action)
     counts["nodes_of_unknown_type"] = int(np.count_nonzero(table.type > max(NodeType)))
@@ -81,6 +85,15 @@ def _classify_communication(
     ]
 
 
+def _impossible_values(table: TraceTable, action: npt.NDArray[np.uint8]) -> list[Problem]:
+    too_large = (action >= Action.COLLECTIVE) & (_transfer_sizes(table) > MAX_SIZE_BYTES)
+    too_long = (action == Action.DELAY) & (table.duration_us > MAX_DURATION_US)
+    return [
+        *_holes(table, too_large, f"communicates more than {MAX_SIZE_BYTES} bytes"),
+        *_holes(table, too_long, f"takes more than {MAX_DURATION_US} microseconds"),
+    ]
+
+
 def _transfer_sizes(table: TraceTable) -> npt.NDArray[np.int64]:
     """Bytes of sends and receives; some writers give them as tensor_size."""
     return np.where(table.comm_size >= 0, table.comm_size, table.tensor_size)
@@ -92,7 +105,7 @@ def _holes(table: TraceTable, mask: Mask, what: str) -> list[Problem]:
         Problem(
             str(table.path),
             f"'{table.name(int(row))}' {what}",
-            "complete the node's attributes, with global ranks and bytes",
+            "correct the node: sizes are bytes, ranks global, durations microseconds",
             place=f"rank {table.rank} row {row} node {int(table.id[row])}",
         )
         for row in rows[:_PROBLEMS_AT_MOST]

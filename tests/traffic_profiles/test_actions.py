@@ -53,6 +53,11 @@ def test_the_action_follows_from_type_and_attributes(tmp_path, step, action):
         (add(NodeType.COMM_COLL, comm_type=12, comm_size=8), "comm_type above 9"),
         (add(NodeType.COMM_SEND, comm_size=8), "a send without comm_dst"),
         (add(NodeType.COMM_RECV, comm_size=8), "a receive without comm_src"),
+        (
+            add(NodeType.COMM_COLL, comm_type=0, comm_size=1 << 60),
+            "more than 281474976710656",
+        ),
+        (add(NodeType.COMP, 1 << 50), "more than 1000000000000 microseconds"),
     ],
 )
 def test_communication_with_a_hole_is_a_problem_with_its_place(tmp_path, step, expected):

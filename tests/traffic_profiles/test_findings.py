@@ -1,6 +1,8 @@
 """What binding counts, and says in words."""
 
+from tests.conftest import REPOSITORY
 from traffic_profiles.chakra import NodeType
+from traffic_profiles.findings import PHRASES
 
 
 def kernel(builder, name, **attributes):
@@ -34,3 +36,10 @@ def test_a_job_without_communication_says_so(job):
     made = job(1)
     made.ranks[0].compute("c", 1)
     assert made.bind().report.counts["jobs_without_communication"] == 1
+
+
+def test_the_manual_explains_every_count():
+    """`docs/traces.md` has a row for each, in the same words."""
+    manual = (REPOSITORY / "docs" / "traces.md").read_text(encoding="utf-8")
+    for name, phrase in PHRASES.items():
+        assert f"| `{name}` | {phrase} |" in manual

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import dataplane
@@ -116,12 +117,14 @@ def _one_file_per_rank(source: str, claims: Mapping[int, list[Path]]) -> dict[in
         for rank, files in claims.items()
         if len(files) > 1
     ]
-    missing = sorted(set(range(max(claims) + 1)) - set(claims))
+    gaps = (rank for rank in range(max(claims)) if rank not in claims)
+    missing = list(islice(gaps, _LISTED_AT_MOST + 1))
     if missing:
         shown = ", ".join(map(str, missing[:_LISTED_AT_MOST]))
         more = ", ..." if len(missing) > _LISTED_AT_MOST else ""
         plural = "s" if len(missing) > 1 else ""
-        what = f"rank{plural} {shown}{more} of 0..{max(claims)} have no file"
+        verb = "have" if len(missing) > 1 else "has"
+        what = f"rank{plural} {shown}{more} of 0..{max(claims)} {verb} no file"
         problems.append(Problem(source, what, "give the trace of every rank from 0 on"))
     if problems:
         raise InputError(*problems)

@@ -57,6 +57,6 @@ def test_wrong_input_is_one_line_and_status_2(traces, capsys):
     assert main(["trace", "validate", str(traces)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"rankwire: {traces}: rank 2 of 0..3 have no file")
+    assert captured.err.startswith(f"rankwire: {traces}: rank 2 of 0..3 has no file")
     assert main(["trace", "show", str(traces / "moe-training.0.et"), "--rank", "9"]) == 2
     assert main(["trace", "generate", "moe-training", str(traces), "--parameter", "x=1"]) == 2

@@ -46,6 +46,12 @@ def test_missing_ranks_are_named(tmp_path):
     assert "ranks 1, 2 of 0..3 have no file" in refusal(tmp_path)
 
 
+def test_an_absurd_rank_number_costs_nothing(tmp_path):
+    """Only the first missing ranks are listed."""
+    write(tmp_path, "x.0.et", "x.4000000000.et")
+    assert "ranks 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... of 0..4000000000" in refusal(tmp_path)
+
+
 def test_two_files_of_a_rank_are_named(tmp_path):
     """A rank has one file."""
     write(tmp_path, "x.0.et", "x.0.et.gz")

@@ -6,7 +6,7 @@ here, before a packet or an event exists. Nothing here starts anything.
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,15 +101,23 @@ class Job:
         return [table.name(row) if row < len(table) else "" for row in map(int, rows)]
 
 
-def build_job(request: JobRequest, *, source: TrafficSource | None = None) -> Job:
+def build_job(
+    request: JobRequest,
+    *,
+    source: TrafficSource | None = None,
+    on_phase: Callable[[str], None] = lambda _phase: None,
+) -> Job:
     """Read, bind, validate, compile and place; `source` spares the first three steps.
 
-    Raises `InputError` with what is wrong.
+    `on_phase` is called with a word at the beginning of each long step. Raises `InputError` with
+    what is wrong.
     """
     loaded = load(request.lab, request.overrides)
     if source is None:
+        on_phase("reading")
         source = read_traffic(request, loaded)
     _check_ranks(source.workload, loaded)
+    on_phase("compiling")
     compiled = compile_workload(source.workload, _compile_options(loaded, request, source))
     config = job_config(loaded.lab, loaded.fabric, seed=request.seed)
     run_info = describe_job(request, loaded, source, compiled)

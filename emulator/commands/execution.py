@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from emulator.commands.arguments import add_job_arguments
 from emulator.commands.options import binding_options
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, build_job
-from emulator.progress import ProgressDisplay
+from emulator.progress import ProgressDisplay, ProgressPoint
 from emulator.run_directory import make_run_directory, writing
 from emulator.terminal import print_lines, print_table
 from metrics.records import RunRecords, verify_bytes, write_records
@@ -58,34 +59,52 @@ def execute_job(options: argparse.Namespace, command: str, drive: Drive) -> int:
 
     The records of a failed or interrupted job are kept as well.
     """
-    job = build_job(job_request(options))
-    directory = make_run_directory(options.out, job.loaded.lab.name, command)
+    with ProgressDisplay(Path(options.lab).stem, quiet=options.quiet) as display:
+        job = build_job(
+            job_request(options), on_phase=lambda phase: display.update(ProgressPoint(phase))
+        )
+        directory = make_run_directory(options.out, job.loaded.lab.name, command)
+        driven = _drive(job, directory, display, drive)
+    if driven.engine is not None:
+        run = {**job.run_info, **clock_facts(job, command), **driven.facts}
+        with writing(directory):
+            records = store(directory, job, driven.engine, run)
+        _tell(records, options)
+        if driven.failure is None:
+            verify_bytes(records)
+    return _status(driven, directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Driven:
+    """How driving a job ended."""
+
+    engine: EngineRecords | None
+    facts: dict[str, Any]
+    failure: RunFailed | None
+
+
+def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) -> _Driven:
+    """Drive; an empty directory is not left behind."""
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     started_s = time.monotonic()
+    engine: EngineRecords | None = None
     failure: RunFailed | None = None
     facts: dict[str, Any] = {}
-    engine: EngineRecords | None = None
-    with ProgressDisplay(job.loaded.lab.name, quiet=options.quiet) as display:
-        try:
-            engine, facts = drive(job, directory, display)
-        except RunFailed as error:
-            failure, engine = error, error.records
-            facts = {"control": error.report.as_dict()} if error.report else {}
-    run = {
-        **job.run_info,
-        **clock_facts(job, command),
+    try:
+        engine, facts = drive(job, directory, display)
+    except RunFailed as error:
+        failure, engine = error, error.records
+        facts = {"control": error.report.as_dict()} if error.report else {}
+    finally:
+        if engine is None:
+            directory.rmdir()
+    facts |= {
         "started_at": started_at,
         "wall_seconds": time.monotonic() - started_s,
         "outcome": "complete" if failure is None else str(failure),
-        **facts,
     }
-    if engine is not None:
-        with writing(directory):
-            records = store(directory, job, engine, run)
-        _tell(records, options, run)
-        if failure is None:
-            verify_bytes(records)
-    return _status(failure, directory)
+    return _Driven(engine, facts, failure)
 
 
 def clock_facts(job: Job, command: str) -> dict[str, Any]:
@@ -109,7 +128,7 @@ def store(directory: Path, job: Job, engine: EngineRecords, run: dict[str, Any])
     )
 
 
-def _tell(records: RunRecords, options: argparse.Namespace, run: dict[str, Any]) -> None:
+def _tell(records: RunRecords, options: argparse.Namespace) -> None:
     with writing(records.directory):
         report = write_report(records.directory)
     rows = summarise(records.collectives)
@@ -120,7 +139,7 @@ def _tell(records: RunRecords, options: argparse.Namespace, run: dict[str, Any])
     facts = records.run
     print_lines(
         f"% of ideal: {facts['ideal']['formula']}",
-        f"{facts['emulated_ns'] / 1e6:.3f} ms emulated in {run['wall_seconds']:.1f} s of wall time",
+        f"{facts['emulated_ns'] / 1e6:.3f} ms emulated in {facts['wall_seconds']:.1f} s of wall time",
         *(f"warning: {warning}" for warning in facts["warnings"]),
         f"records: {records.directory}",
         f"report:  {report}",
@@ -144,9 +163,9 @@ def _as_json(records: RunRecords, report: Path, rows: list[dict[str, Any]]) -> d
     }
 
 
-def _status(failure: RunFailed | None, directory: Path) -> int:
-    if failure is None:
+def _status(driven: _Driven, directory: Path) -> int:
+    if driven.failure is None:
         return 0
-    kept = f"records so far: {directory}" if failure.records is not None else "no records"
-    print(f"rankwire: {failure}; {kept}", file=sys.stderr)
-    return 130 if isinstance(failure, RunInterrupted) else RunError.exit_status
+    kept = f"; records so far: {directory}" if driven.engine is not None else ""
+    print(f"rankwire: {driven.failure}{kept}", file=sys.stderr)
+    return 130 if isinstance(driven.failure, RunInterrupted) else RunError.exit_status

@@ -5,8 +5,7 @@ import contextlib
 import datetime
 import secrets
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from emulator.control.controller import Controller, OnMetrics, OnProgress
 from emulator.control.outcome import (
@@ -18,8 +17,7 @@ from emulator.control.outcome import (
 )
 from emulator.control.run_plan import RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
-from emulator.lab import LoadedLab
-from traffic_profiles.program import Program
+from emulator.job import Job
 
 __all__ = [
     "ControlReport",
@@ -31,22 +29,6 @@ __all__ = [
 ]
 
 _EMBEDDED = "embedded"
-
-
-class Job(Protocol):
-    """What a run needs of a job."""
-
-    @property
-    def loaded(self) -> LoadedLab:
-        """The lab and its file."""
-
-    @property
-    def config_json(self) -> str:
-        """The engine's configuration."""
-
-    @property
-    def programs(self) -> Sequence[Program]:
-        """One for each rank."""
 
 
 def run(
@@ -83,7 +65,7 @@ def run(
 
 def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
     """Return what the controller needs of a job; raises `InputError`."""
-    lab = job.loaded.lab
+    lab = job.lab
     placement = lab.agents.placement
     broker = lab.control.broker
     return RunPlan(
@@ -102,7 +84,7 @@ def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
 def longest_delay_s(job: Job) -> float:
     """Return the longest single delay of any program in wall seconds: nothing moves that long."""
     longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
-    return longest_ps * 1e-12 * job.loaded.lab.time_dilation
+    return longest_ps * 1e-12 * job.lab.time_dilation
 
 
 def new_run_id() -> str:

@@ -19,6 +19,7 @@ from emulator.control.agent_run import AgentRun
 from emulator.control.dead_man import DeadMan
 from emulator.control.engine import Engine, EngineFactory, wall_engine
 from emulator.control.messages import (
+    MAX_MESSAGE_BYTES,
     ActualState,
     AgentHeartbeat,
     ControllerHeartbeat,
@@ -259,7 +260,16 @@ class Agent:
                 for name, column in completed.items()
             }
             tree = {"incarnation": self._incarnation, "snapshot": snapshot, "completed": chunk}
-            await transport.publish(topic, columns.encode(tree), qos=0)
+            await transport.publish(topic, _encode_progress(tree), qos=0)
+
+
+def _encode_progress(tree: dict[str, Any]) -> bytes:
+    """Return a progress message that is small enough: tables of a very large fabric stay out."""
+    data = columns.encode(tree, compress=True)
+    if len(data) > MAX_MESSAGE_BYTES:
+        totals = {key: v for key, v in tree["snapshot"].items() if not isinstance(v, dict)}
+        data = columns.encode(tree | {"snapshot": totals}, compress=True)
+    return data
 
 
 async def _wait(event: asyncio.Event) -> None:

@@ -220,8 +220,9 @@ def _blocked(engine: Engine) -> list[BlockedOperation]:
 
 
 def _blocked_operation(entry: Mapping[str, Any]) -> BlockedOperation:
-    known = ("rank", "op", "kind", "peer")
-    detail = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in known)
+    detail = str(entry.get("waiting_for", ""))
+    if size_bytes := entry.get("size_bytes"):
+        detail = f"{entry.get('received_bytes', 0)} of {size_bytes} bytes arrived, {detail}"
     return BlockedOperation(
         rank=entry["rank"],
         op=entry["op"],

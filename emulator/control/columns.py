@@ -21,11 +21,15 @@ MAX_RECORDS_BYTES: Final = 4 << 30
 _MAX_COLUMNS: Final = 100_000
 
 
-def encode(tree: Mapping[str, Any]) -> bytes:
-    """Return a nested dict of arrays, numbers and strings as npz bytes."""
+def encode(tree: Mapping[str, Any], *, compress: bool = False) -> bytes:
+    """Return a nested dict of arrays, numbers and strings as npz bytes.
+
+    Raises `ValueError` for anything that would need a pickle.
+    """
     buffer = io.BytesIO()
     flat: dict[str, Any] = dict(_flatten(tree, ""))
-    np.savez(buffer, allow_pickle=False, **flat)
+    save = np.savez_compressed if compress else np.savez
+    save(buffer, allow_pickle=False, **flat)
     return buffer.getvalue()
 
 

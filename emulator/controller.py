@@ -77,14 +77,19 @@ def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
         broker_url=None if broker == _EMBEDDED else broker,
         spawns_agents=lab.agents.spawn,
         http_address=lab.control.http_address,
-        stall_timeout_s=stall_timeout_s + longest_delay_s(job),
+        stall_timeout_s=stall_timeout_s + longest_silence_s(job),
     )
 
 
-def longest_delay_s(job: Job) -> float:
-    """Return the longest single delay of any program in wall seconds: nothing moves that long."""
-    longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
-    return longest_ps * 1e-12 * job.lab.time_dilation
+def longest_silence_s(job: Job) -> float:
+    """Return how long nothing may move in a run that goes well, in wall seconds.
+
+    The longest single delay of a program, and a queue pair that retries until it fails.
+    """
+    transport = job.config["transport"]
+    retries_ps = transport["retransmission_timeout_ps"] * (transport["retry_count"] + 1)
+    delay_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
+    return float((retries_ps + delay_ps) * 1e-12 * job.lab.time_dilation)
 
 
 def new_run_id() -> str:

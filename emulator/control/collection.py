@@ -12,6 +12,7 @@ from emulator.control.outcome import (
     AgentReport,
     ControlReport,
     EngineRecords,
+    RunFailed,
 )
 from emulator.control.roster import AgentStatus, Roster
 from emulator.control.run_plan import RunPlan
@@ -69,7 +70,12 @@ class Collection:
         """Return the tables of all agents as one; None if nothing is known."""
         parts = [self._part(agent) for agent in self._roster.agents.values()]
         known = [part for part in parts if part]
-        return merge_records(known) if known else None
+        if not known:
+            return None
+        try:
+            return merge_records(known)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunFailed(f"the records of the agents do not fit together: {error}") from error
 
     def _part(self, agent: AgentStatus) -> Mapping[str, Any]:
         if agent.name in self._parts:

@@ -5,7 +5,10 @@ strings travel as zero-dimensional arrays; keys of nested dicts are joined with 
 """
 
 import io
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,6 +22,23 @@ MAX_RECORDS_BYTES: Final = 4 << 30
 """Largest unpacked size of a job or of one agent's records."""
 
 _MAX_COLUMNS: Final = 100_000
+
+_DAMAGE: Final = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the readers of zip and npy raise for bytes that are neither."""
 
 
 def encode(tree: Mapping[str, Any], *, compress: bool = False) -> bytes:
@@ -39,7 +59,7 @@ def decode(data: bytes, *, limit_bytes: int = MAX_RECORDS_BYTES) -> dict[str, An
         _check_size(data, limit_bytes)
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return _nest({name: archive[name] for name in archive.files})
-    except (ValueError, OSError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise MalformedMessage(f"not a set of columns: {error}") from error
 
 

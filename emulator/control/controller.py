@@ -17,16 +17,9 @@ from emulator.control.blobs import BlobServer, serve_blobs
 from emulator.control.broker import embedded_broker
 from emulator.control.children import Children, spawn_agents
 from emulator.control.collection import Collection
+from emulator.control.command import Command, farewell_will
 from emulator.control.merge import merge_snapshots
-from emulator.control.messages import (
-    BlobReference,
-    ControllerHeartbeat,
-    DesiredState,
-    Phase,
-    State,
-    WireAddress,
-    encode,
-)
+from emulator.control.messages import Phase, State
 from emulator.control.outcome import (
     ControlReport,
     EngineRecords,
@@ -36,9 +29,9 @@ from emulator.control.outcome import (
 )
 from emulator.control.roster import AgentStatus, Roster
 from emulator.control.run_plan import RunPlan
-from emulator.control.stall import StallWatch, describe_stall
+from emulator.control.stall import StallWatch, describe_failures, describe_stall
 from emulator.control.tasks import until_first
-from emulator.control.transport import BrokerAddress, BrokerLost, Transport, Will, connect
+from emulator.control.transport import BrokerAddress, BrokerLost, Transport, connect
 
 __all__ = ["Controller", "OnMetrics", "OnProgress"]
 
@@ -47,8 +40,6 @@ _TICK_S: Final = 0.05
 _REPORT_INTERVAL_S: Final = 0.5
 _CLOCK_EXCHANGES: Final = 8
 _CLOCK_TIMEOUT_S: Final = 1.0
-_START_LEAD_S: Final = 0.25
-_START_LEAD_PER_AGENT_S: Final = 0.01
 _STOP_TIMEOUT_S: Final = 20.0
 _LAST_UPLOADS_TIMEOUT_S: Final = 5.0
 """Agents that have lost the broker stop within 2 s and then put their records by HTTP."""
@@ -75,11 +66,7 @@ class Controller:
         self._collection = Collection(plan, self._roster)
         self._children: Children | None = None
         self._interrupted = False
-        self._is_stalled = False
-        self._sequence = 0
-        self._revision = 0
-        self._jobs: Mapping[str, BlobReference] = {}
-        self._peers: Mapping[str, Mapping[str, WireAddress]] = {}
+        self._describe_end: Callable[[], str] | None = None
         self._start_realtime_ns: int | None = None
         self._broker = "embedded"
         self._failure: RunFailed | None = None
@@ -131,17 +118,14 @@ class Controller:
         self, address: BrokerAddress
     ) -> "contextlib.AbstractAsyncContextManager[Transport]":
         run = self._plan.run_id
-        farewell = encode(self._heartbeat(gone=True))
-        return connect(
-            address,
-            identifier=f"rankwire-controller-{run}",
-            will=Will(topics.controller_heartbeat(run), farewell, retain=False),
-        )
+        return connect(address, identifier=f"rankwire-controller-{run}", will=farewell_will(run))
 
     async def _converse(self, transport: Transport, server: BlobServer) -> None:
+        command = Command(transport, self._plan.run_id, self._roster, server.token)
+        command.records_urls = {name: server.records_url(name) for name in self._plan.agents}
         try:
             await until_first(
-                self._conduct(transport, server), self._receive(transport), self._beat(transport)
+                self._conduct(command, server), self._receive(transport), self._beat(command)
             )
         except BrokerLost as error:
             self._failure = self._failure or RunFailed(str(error))
@@ -160,26 +144,16 @@ class Controller:
         async for message in transport.messages():
             self._roster.handle(message, time.monotonic(), time.time_ns())
 
-    async def _beat(self, transport: Transport) -> None:
+    async def _beat(self, command: Command) -> None:
         while True:
-            await self._send_heartbeat(transport)
+            await command.beat()
             await asyncio.sleep(HEARTBEAT_INTERVAL_S)
-
-    def _heartbeat(self, *, gone: bool = False) -> ControllerHeartbeat:
-        self._sequence += 1
-        return ControllerHeartbeat(
-            sequence=self._sequence, sent_realtime_ns=time.time_ns(), gone=gone
-        )
-
-    async def _send_heartbeat(self, transport: Transport, *, gone: bool = False) -> None:
-        topic = topics.controller_heartbeat(self._plan.run_id)
-        await transport.publish(topic, encode(self._heartbeat(gone=gone)), qos=0)
 
     # The phases
 
-    async def _conduct(self, transport: Transport, server: BlobServer) -> None:
+    async def _conduct(self, command: Command, server: BlobServer) -> None:
         try:
-            await self._begin(transport, server)
+            await self._begin(command, server)
             await self._watch()
         except RunFailed as failure:
             self._failure = failure
@@ -187,33 +161,31 @@ class Controller:
             raise
         except RunError as error:
             self._failure = RunFailed(str(error))
-        await self._end(transport, server)
+        await self._end(command)
 
-    async def _begin(self, transport: Transport, server: BlobServer) -> None:
+    async def _begin(self, command: Command, server: BlobServer) -> None:
         patience_s = self._plan.join_timeout_s
-        await self._reach(transport, server, Phase.JOIN, State.JOINED, patience_s)
-        self._jobs = {
+        await self._reach(command, Phase.JOIN, State.JOINED, patience_s)
+        command.jobs = {
             agent: server.offer(await asyncio.to_thread(self._plan.document(agent).encode))
             for agent in self._plan.agents
         }
-        await self._reach(transport, server, Phase.PREPARE, State.PREPARED, patience_s)
-        self._peers = self._opposite_ends()
-        await self._reach(transport, server, Phase.CONNECT, State.CONNECTED, patience_s)
-        await self._compare_clocks(transport)
-        lead_s = _START_LEAD_S + _START_LEAD_PER_AGENT_S * len(self._plan.agents)
-        self._start_realtime_ns = time.time_ns() + round(lead_s * 1e9)
+        await self._reach(command, Phase.PREPARE, State.PREPARED, patience_s)
+        await self._reach(command, Phase.CONNECT, State.CONNECTED, patience_s)
+        await self._compare_clocks(command)
+        command.choose_start()
+        self._start_realtime_ns = command.start_realtime_ns
         self._collection.note_start()
-        await self._reach(transport, server, Phase.START, State.RUNNING, patience_s)
+        await self._reach(command, Phase.START, State.RUNNING, patience_s)
 
     async def _reach(
         self,
-        transport: Transport,
-        server: BlobServer,
+        command: Command,
         phase: Phase,
         state: State,
         patience_s: float,
     ) -> None:
-        await self._ask(transport, server, phase)
+        await command.ask(phase)
         await self._tell_progress(Progress(phase.value))
         deadline_s = time.monotonic() + patience_s
         while behind := self._roster.behind(state):
@@ -223,51 +195,14 @@ class Controller:
                 raise RunFailed(f"not {state} within {patience_s:g} s: {names}")
             await asyncio.sleep(_TICK_S / 5)
 
-    async def _ask(self, transport: Transport, server: BlobServer, phase: Phase) -> None:
-        self._revision += 1
-        for name, agent in self._roster.agents.items():
-            desired = DesiredState(
-                revision=self._revision,
-                phase=phase,
-                job=self._jobs.get(name),
-                peers=dict(self._peers.get(name, {})),
-                start_realtime_ns=self._start_of(agent),
-                records_url=server.records_url(name),
-                token=server.token,
-            )
-            topic = topics.desired(self._plan.run_id, name)
-            await transport.publish(topic, encode(desired), retain=True)
-
-    def _start_of(self, agent: AgentStatus) -> int | None:
-        if self._start_realtime_ns is None:
-            return None
-        return self._start_realtime_ns + (agent.clock.correction_ns if agent.clock else 0)
-
-    def _opposite_ends(self) -> dict[str, dict[str, WireAddress]]:
-        """Give every agent the addresses of the ends opposite to its own."""
-        where = {
-            end: WireAddress(address=agent.actual.address, port=port)
-            for agent in self._roster.agents.values()
-            if agent.actual
-            for end, port in agent.actual.ports.items()
-        }
-        return {
-            name: {
-                end: where[_opposite(end)]
-                for end in (agent.actual.ports if agent.actual else ())
-                if _opposite(end) in where
-            }
-            for name, agent in self._roster.agents.items()
-        }
-
-    async def _compare_clocks(self, transport: Transport) -> None:
+    async def _compare_clocks(self, command: Command) -> None:
         """Exchange a few heartbeats in quick succession; a late agent is not waited for."""
         deadline_s = time.monotonic() + _CLOCK_TIMEOUT_S
         agents = self._roster.agents.values()
         while time.monotonic() < deadline_s:
             if all(len(agent.clock_samples) >= _CLOCK_EXCHANGES for agent in agents):
                 return
-            await self._send_heartbeat(transport)
+            await command.beat()
             await asyncio.sleep(_TICK_S / 5)
 
     def _check_faults(self) -> None:
@@ -306,8 +241,11 @@ class Controller:
             operations_done=snapshot.get("ops_done", 0),
             bytes_delivered=snapshot.get("bytes_delivered", 0),
         )
+        if snapshot.get("failed_qps", 0):
+            self._describe_end = self._failure_message
+            raise RunFailed("a queue pair failed")
         if watch.is_stalled(now_s):
-            self._is_stalled = True
+            self._describe_end = self._stall_message
             raise RunFailed("the run stalled")
 
     def _start_instant_s(self) -> float:
@@ -316,7 +254,10 @@ class Controller:
 
     def _snapshot(self) -> dict[str, Any]:
         known = [agent.snapshot for agent in self._roster.agents.values() if agent.snapshot]
-        return merge_snapshots(known)
+        try:
+            return merge_snapshots(known)
+        except (TypeError, ValueError) as error:
+            raise RunFailed(f"the counters of the agents do not fit together: {error}") from error
 
     def _is_done(self, snapshot: Mapping[str, Any]) -> bool:
         everyone = all(agent.snapshot for agent in self._roster.agents.values())
@@ -345,27 +286,31 @@ class Controller:
 
     # The end
 
-    async def _end(self, transport: Transport, server: BlobServer) -> None:
+    async def _end(self, command: Command) -> None:
         """Stop every agent that still answers, collect, release, and clear the broker."""
         self._collection.note_stop()
         await self._tell_progress(Progress(Phase.STOP.value))
-        await self._stop(transport, server)
-        if self._is_stalled:
-            self._failure = RunFailed(self._stall_message())
-        await self._ask(transport, server, Phase.RELEASE)
-        await self._send_heartbeat(transport, gone=True)
+        await self._stop(command)
+        if self._describe_end is not None:
+            self._failure = RunFailed(self._describe_end())
+        await command.ask(Phase.RELEASE)
+        await command.beat(gone=True)
         if self._children is not None:
             await self._children.end()
-        for name in self._plan.agents:
-            for topic in (topics.desired, topics.actual):
-                await transport.publish(topic(self._plan.run_id, name), b"", retain=True)
+        await command.clear()
 
     def _stall_message(self) -> str:
-        nodes = {rank: nic for nic, rank in self._plan.ranks.items()}
-        return describe_stall(self._plan.stall_timeout_s, self._collection.blocked(), nodes)
+        timeout_s = self._plan.stall_timeout_s
+        return describe_stall(timeout_s, self._collection.blocked(), self._plan.nodes_of_ranks)
 
-    async def _stop(self, transport: Transport, server: BlobServer) -> None:
-        await self._ask(transport, server, Phase.STOP)
+    def _failure_message(self) -> str:
+        records = self._collection.records() or {}
+        return describe_failures(
+            records.get("failures", {}), self._collection.blocked(), self._plan.nodes_of_ranks
+        )
+
+    async def _stop(self, command: Command) -> None:
+        await command.ask(Phase.STOP)
         deadline_s = time.monotonic() + _STOP_TIMEOUT_S
         while waiting := self._still_stopping():
             if time.monotonic() > deadline_s:
@@ -382,8 +327,3 @@ class Controller:
             for agent in self._roster.behind(State.STOPPED)
             if agent.name not in gone and agent.actual is not None and agent.is_present(now_s)
         ]
-
-
-def _opposite(end: str) -> str:
-    link, side = end.rsplit("/", 1)
-    return f"{link}/{1 - int(side)}"

@@ -30,6 +30,9 @@ _SORT_KEYS: Final = {
     "links": ("time_ps", "link", "direction"),
     "queues": ("time_ps", "is_switch", "node", "port", "priority"),
     "qps": ("time_ps", "source_rank", "destination_rank", "qp"),
+    "failures": ("time_ps", "rank", "peer_rank", "qp"),
+    "nics": ("nic",),
+    "switch_ports": ("switch", "port"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")
 _LATEST: Final = frozenset({"now_ps"})
@@ -73,7 +76,9 @@ def _merge_table(name: str, tables: Sequence[Any]) -> Any:
 
 
 def _concatenate(tables: Sequence[Columns]) -> dict[str, NDArray[Any]]:
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    filled = [table for table in tables if any(len(column) for column in table.values())]
+    parts = filled or tables[:1]
+    return {name: np.concatenate([table[name] for table in parts]) for name in parts[0]}
 
 
 def _sorted(table: dict[str, NDArray[Any]], keys: Sequence[str]) -> dict[str, NDArray[Any]]:

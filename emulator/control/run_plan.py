@@ -51,6 +51,11 @@ class RunPlan:
         if problems:
             raise InputError(*problems)
 
+    @property
+    def nodes_of_ranks(self) -> dict[int, str]:
+        """Rank -> NIC name."""
+        return {rank: nic for nic, rank in self.ranks.items()}
+
     def programs_of(self, agent: str) -> list[Program]:
         """Return the programs of the ranks that an agent carries."""
         carried = {self.ranks[node] for node in self.agents[agent] if node in self.ranks}

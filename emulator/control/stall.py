@@ -1,17 +1,18 @@
 """Notices that a run does not move any more, and says who waits for whom; time is an argument."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from emulator.control.messages import BlockedOperation
 
-__all__ = ["DEFAULT_STALL_TIMEOUT_S", "StallWatch", "describe_stall"]
+__all__ = ["DEFAULT_STALL_TIMEOUT_S", "StallWatch", "describe_failures", "describe_stall"]
 
 DEFAULT_STALL_TIMEOUT_S: Final = 20.0
 """Wall time without a completed operation and without a delivered byte after which a run ends."""
 
 
 _NAMED_OPERATIONS: Final = 8
+_FAILURE_COLUMNS: Final = ("rank", "peer_rank", "reason")
 
 
 class StallWatch:
@@ -39,16 +40,38 @@ def describe_stall(
 ) -> str:
     """Return the message of a stalled run; `nodes` names the NIC of each rank."""
     head = f"the run stalled: no operation completed and no byte arrived for {timeout_s:g} s"
+    return f"{head}; {_describe_all(blocked, nodes)}"
+
+
+def describe_failures(
+    failures: Mapping[str, Any], blocked: Sequence[BlockedOperation], nodes: Mapping[int, str]
+) -> str:
+    """Return the message of a run whose queue pairs failed; `failures` is the engine's table."""
+    rows = list(zip(*(failures.get(key, ()) for key in _FAILURE_COLUMNS), strict=True))
+    named = [
+        f"{_name(int(rank), nodes)} to {_name(int(peer), nodes)}: {reason}"
+        for rank, peer, reason in rows[:_NAMED_OPERATIONS]
+    ]
+    more = len(rows) - len(named)
+    head = f"{len(rows) or 'some'} queue pairs failed"
+    cases = "".join(f"; {case}" for case in named) + (f"; and {more} more" if more else "")
+    return f"{head}{cases}; {_describe_all(blocked, nodes)}"
+
+
+def _describe_all(blocked: Sequence[BlockedOperation], nodes: Mapping[int, str]) -> str:
     if not blocked:
-        return f"{head}; no agent names a blocked operation"
+        return "no agent names a blocked operation"
     named = "; ".join(_describe(operation, nodes) for operation in blocked[:_NAMED_OPERATIONS])
     more = len(blocked) - _NAMED_OPERATIONS
-    return f"{head}; {named}{f'; and {more} more' if more > 0 else ''}"
+    return f"{named}{f'; and {more} more' if more > 0 else ''}"
+
+
+def _name(rank: int, nodes: Mapping[int, str]) -> str:
+    return f"rank {rank} on {nodes.get(rank, '?')}"
 
 
 def _describe(operation: BlockedOperation, nodes: Mapping[int, str]) -> str:
-    me = f"rank {operation.rank} on {nodes.get(operation.rank, '?')}"
-    peer = f"rank {operation.peer} on {nodes.get(operation.peer, '?')}"
+    me, peer = _name(operation.rank, nodes), _name(operation.peer, nodes)
     what = {"send": f"sends to {peer}", "recv": f"waits for {peer}"}.get(
         operation.kind, f"is in a {operation.kind}"
     )

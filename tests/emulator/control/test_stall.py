@@ -1,7 +1,7 @@
 """A run that does not move is ended, and the message says who waits for whom."""
 
 from emulator.control.messages import BlockedOperation
-from emulator.control.stall import StallWatch, describe_stall
+from emulator.control.stall import StallWatch, describe_failures, describe_stall
 
 
 def test_a_run_that_does_not_move_is_stalled_after_the_limit() -> None:
@@ -32,3 +32,10 @@ def test_a_long_list_is_cut() -> None:
     """With the number of the rest."""
     blocked = [BlockedOperation(rank=0, op=op, kind="send", peer=1) for op in range(20)]
     assert describe_stall(10, blocked, {}).endswith("and 12 more")
+
+
+def test_the_message_of_failed_queue_pairs_names_both_ends_and_the_reason() -> None:
+    """The engine's table in words."""
+    failures = {"rank": [3], "peer_rank": [2], "qp": [7], "reason": ["retry count exceeded"]}
+    text = describe_failures(failures, [], {3: "host-3", 2: "host-2"})
+    assert "1 queue pairs failed; rank 3 on host-3 to rank 2 on host-2: retry count" in text

@@ -1,1 +1,52 @@
-//! See the crate documentation.
+//! Virtual switches: output-queued, with a shared buffer, marking, priority flow control and ECMP.
+//!
+//! * [`port`]: one transmitter with its eight queues; strict priorities, weighted ones, pauses.
+//! * [`buffer`]: what may be stored, and when an ingress must be paused or may resume.
+//! * [`pause`]: the pause frames that one port owes its neighbour.
+//! * [`marking`]: which packets leave with congestion experienced.
+//! * [`ecmp`]: which of several equal-cost ports a flow takes.
+//! * [`counters`]: what a port and a queue count.
+//! * [`switch`]: all of them together.
+//!
+//! A switch is a state machine: frames and wake-ups in, [`Output`]s out. It knows no link, no clock
+//! and no event queue. Store and forward: a frame arrives when its last bit does.
+
+pub mod buffer;
+pub mod counters;
+pub mod ecmp;
+pub mod marking;
+pub mod pause;
+pub mod port;
+mod queue;
+mod routes;
+pub mod switch;
+
+pub use counters::{PortTotals, QueueSample, QueueTotals};
+pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};
+pub use switch::{PortLink, Switch};
+
+use crate::roce::Frame;
+
+/// Priorities of IEEE 802.1Q.
+pub const PRIORITIES: usize = 8;
+
+/// What a switch asks of its surroundings.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The frame leaves a port.
+    Transmit {
+        /// The port.
+        port: u16,
+        /// The frame.
+        frame: Frame,
+        /// When its last bit leaves.
+        end_ps: u64,
+    },
+    /// Call [`Switch::handle_wake`] with this token. Calls too many or too late are harmless.
+    Wake {
+        /// To be given back.
+        token: u32,
+        /// When.
+        at_ps: u64,
+    },
+}

@@ -1,0 +1,202 @@
+//! The shared packet buffer of a switch: what may be stored, and when an ingress must pause.
+//!
+//! * A lossy packet is stored while its egress queue stays within `alpha` times the free buffer.
+//! * A lossless packet is stored always: in the shared buffer until its ingress was told to pause,
+//!   in that ingress's headroom afterwards. Only a full headroom drops it, which means that the
+//!   headroom is too small for the link.
+//!
+//! An ingress is a port and a priority. It pauses at its threshold, fixed or `alpha` times the free
+//! buffer, and resumes when its headroom is empty and it holds `xon_offset_bytes` less than the
+//! threshold, or nothing. Source of the dynamic threshold: Choudhury and Hahne, "Dynamic queue
+//! length thresholds for shared-memory packet switches", 1998.
+
+use super::PRIORITIES;
+use crate::config::SwitchConfig;
+
+/// What becomes of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Stored.
+    Stored,
+    /// Stored; its ingress must pause from now on.
+    StoredPause,
+    /// Dropped: the queue has no more share of the buffer.
+    Dropped,
+    /// Dropped although lossless: the headroom is full.
+    HeadroomExceeded,
+}
+
+/// How one priority uses the buffer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Policy {
+    lossless: bool,
+    xoff_bytes: Option<u64>,
+    xon_offset_bytes: u64,
+    headroom_bytes: u64,
+}
+
+/// What one port and priority of arrival holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ingress {
+    shared_bytes: u64,
+    headroom_bytes: u64,
+    paused: bool,
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct SharedBuffer {
+    shared_bytes: u64,
+    alpha: f64,
+    policies: [Policy; PRIORITIES],
+    ingresses: Vec<[Ingress; PRIORITIES]>,
+    shared_used_bytes: u64,
+    headroom_used_bytes: u64,
+    max_used_bytes: u64,
+}
+
+impl SharedBuffer {
+    /// An empty buffer.
+    pub fn new(config: &SwitchConfig) -> Self {
+        let mut policies = [Policy::default(); PRIORITIES];
+        for (policy, priority) in policies.iter_mut().zip(&config.priorities) {
+            *policy = Policy {
+                lossless: priority.lossless,
+                xoff_bytes: priority.xoff_bytes,
+                xon_offset_bytes: priority.xon_offset_bytes,
+                headroom_bytes: priority.headroom_bytes,
+            };
+        }
+        Self {
+            shared_bytes: config.buffer_bytes,
+            alpha: config.dynamic_threshold_alpha,
+            policies,
+            ingresses: vec![Default::default(); usize::from(config.ports)],
+            shared_used_bytes: 0,
+            headroom_used_bytes: 0,
+            max_used_bytes: 0,
+        }
+    }
+
+    /// Store a packet that came in at `port`, if it may be; `queue_bytes` are in its egress queue.
+    #[inline]
+    pub fn admit(&mut self, port: u16, priority: u8, queue_bytes: u64, bytes: u32) -> Verdict {
+        let bytes = u64::from(bytes);
+        let verdict = if self.policies[usize::from(priority)].lossless {
+            self.admit_lossless(port, priority, bytes)
+        } else {
+            self.admit_lossy(port, priority, queue_bytes, bytes)
+        };
+        self.max_used_bytes = self.max_used_bytes.max(self.used_bytes());
+        verdict
+    }
+
+    #[inline]
+    fn admit_lossy(&mut self, port: u16, priority: u8, queue_bytes: u64, bytes: u64) -> Verdict {
+        if bytes > self.free_bytes() || queue_bytes + bytes > self.dynamic_threshold_bytes() {
+            return Verdict::Dropped;
+        }
+        self.ingress(port, priority).shared_bytes += bytes;
+        self.shared_used_bytes += bytes;
+        Verdict::Stored
+    }
+
+    #[inline]
+    fn admit_lossless(&mut self, port: u16, priority: u8, bytes: u64) -> Verdict {
+        let free_bytes = self.free_bytes();
+        let limit_bytes = self.policies[usize::from(priority)].headroom_bytes;
+        let ingress = self.ingress(port, priority);
+        if !ingress.paused && bytes <= free_bytes {
+            ingress.shared_bytes += bytes;
+            self.shared_used_bytes += bytes;
+        } else if ingress.headroom_bytes + bytes <= limit_bytes {
+            ingress.headroom_bytes += bytes;
+            self.headroom_used_bytes += bytes;
+        } else {
+            return Verdict::HeadroomExceeded;
+        }
+        self.pause_if_over(port, priority)
+    }
+
+    #[inline]
+    fn pause_if_over(&mut self, port: u16, priority: u8) -> Verdict {
+        let threshold_bytes = self.threshold_bytes(priority);
+        let ingress = self.ingress(port, priority);
+        let is_over = ingress.headroom_bytes > 0 || ingress.shared_bytes >= threshold_bytes;
+        if ingress.paused || !is_over {
+            return Verdict::Stored;
+        }
+        ingress.paused = true;
+        Verdict::StoredPause
+    }
+
+    /// A packet that came in at `port` has left. True if its ingress may resume.
+    #[inline]
+    pub fn release(&mut self, port: u16, priority: u8, bytes: u32) -> bool {
+        let bytes = u64::from(bytes);
+        let ingress = self.ingress(port, priority);
+        let from_headroom_bytes = ingress.headroom_bytes.min(bytes);
+        let from_shared_bytes = bytes - from_headroom_bytes;
+        ingress.headroom_bytes -= from_headroom_bytes;
+        ingress.shared_bytes -= from_shared_bytes;
+        let is_paused = ingress.paused;
+        self.headroom_used_bytes -= from_headroom_bytes;
+        self.shared_used_bytes -= from_shared_bytes;
+        is_paused && self.resume_if_below(port, priority)
+    }
+
+    #[inline]
+    fn resume_if_below(&mut self, port: u16, priority: u8) -> bool {
+        let threshold_bytes = self.threshold_bytes(priority);
+        let offset_bytes = self.policies[usize::from(priority)].xon_offset_bytes;
+        let ingress = self.ingress(port, priority);
+        let is_below = ingress.shared_bytes == 0
+            || ingress.shared_bytes.saturating_add(offset_bytes) <= threshold_bytes;
+        let resumes = ingress.headroom_bytes == 0 && is_below;
+        if resumes {
+            ingress.paused = false;
+        }
+        resumes
+    }
+
+    #[inline]
+    fn ingress(&mut self, port: u16, priority: u8) -> &mut Ingress {
+        &mut self.ingresses[usize::from(port)][usize::from(priority)]
+    }
+
+    /// Where an ingress of that priority pauses now.
+    #[inline]
+    fn threshold_bytes(&self, priority: u8) -> u64 {
+        match self.policies[usize::from(priority)].xoff_bytes {
+            Some(bytes) => bytes,
+            None => self.dynamic_threshold_bytes(),
+        }
+    }
+
+    #[inline]
+    fn dynamic_threshold_bytes(&self) -> u64 {
+        (self.alpha * self.free_bytes() as f64) as u64
+    }
+
+    #[inline]
+    fn free_bytes(&self) -> u64 {
+        self.shared_bytes.saturating_sub(self.shared_used_bytes)
+    }
+
+    /// Bytes stored, headrooms included.
+    #[inline]
+    pub fn used_bytes(&self) -> u64 {
+        self.shared_used_bytes + self.headroom_used_bytes
+    }
+
+    /// Most bytes ever stored.
+    pub fn max_used_bytes(&self) -> u64 {
+        self.max_used_bytes
+    }
+
+    /// Bytes that arrived at the port with that priority and are stored.
+    pub fn ingress_bytes(&self, port: u16, priority: u8) -> u64 {
+        let ingress = &self.ingresses[usize::from(port)][usize::from(priority)];
+        ingress.shared_bytes + ingress.headroom_bytes
+    }
+}

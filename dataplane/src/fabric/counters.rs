@@ -1,0 +1,95 @@
+//! What a switch counts, per port and per egress queue.
+
+/// Totals of one egress queue since the start; pauses are those of its priority on its port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Frames that left.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
+    /// Frames marked here with congestion experienced.
+    pub marked_packets: u64,
+    /// Frames that did not get into the queue.
+    pub dropped_packets: u64,
+    /// Bytes of them, FCS included.
+    pub dropped_bytes: u64,
+    /// Those of the dropped frames that were lossless: the headroom was full.
+    pub headroom_dropped_packets: u64,
+    /// Pause frames (XOFF, its refreshes, and XON) sent about the priority.
+    pub pause_frames_sent: u64,
+    /// Pause frames received about the priority.
+    pub pause_frames_received: u64,
+}
+
+impl QueueTotals {
+    /// What was counted after `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            tx_packets: self.tx_packets - before.tx_packets,
+            tx_bytes: self.tx_bytes - before.tx_bytes,
+            marked_packets: self.marked_packets - before.marked_packets,
+            dropped_packets: self.dropped_packets - before.dropped_packets,
+            dropped_bytes: self.dropped_bytes - before.dropped_bytes,
+            headroom_dropped_packets: self.headroom_dropped_packets
+                - before.headroom_dropped_packets,
+            pause_frames_sent: self.pause_frames_sent - before.pause_frames_sent,
+            pause_frames_received: self.pause_frames_received - before.pause_frames_received,
+        }
+    }
+
+    /// Add the counts of another queue.
+    pub fn add(&mut self, other: &Self) {
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.marked_packets += other.marked_packets;
+        self.dropped_packets += other.dropped_packets;
+        self.dropped_bytes += other.dropped_bytes;
+        self.headroom_dropped_packets += other.headroom_dropped_packets;
+        self.pause_frames_sent += other.pause_frames_sent;
+        self.pause_frames_received += other.pause_frames_received;
+    }
+}
+
+/// One egress queue since the sample before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Bytes queued now.
+    pub depth_bytes: u64,
+    /// Most bytes queued at once.
+    pub max_depth_bytes: u64,
+    /// Frames that left.
+    pub tx_packets: u64,
+    /// Bytes of them.
+    pub tx_bytes: u64,
+    /// Frames marked.
+    pub marked_packets: u64,
+    /// Frames dropped.
+    pub dropped_packets: u64,
+    /// Bytes of them.
+    pub dropped_bytes: u64,
+    /// Pause frames sent.
+    pub pause_frames_sent: u64,
+    /// Pause frames received.
+    pub pause_frames_received: u64,
+}
+
+/// Totals of one port since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortTotals {
+    /// Frames that arrived, pause frames included.
+    pub rx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub rx_bytes: u64,
+    /// Frames that left, pause frames included.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
+    /// Frames that arrived for an address without a route.
+    pub unroutable_packets: u64,
+    /// Frames that arrived with no time to live left.
+    pub expired_packets: u64,
+    /// Pause frames that left; one frame may be about several priorities.
+    pub pause_frames_sent: u64,
+    /// Pause frames that arrived.
+    pub pause_frames_received: u64,
+}

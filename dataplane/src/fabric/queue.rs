@@ -1,0 +1,93 @@
+//! One priority's egress queue and its pause state.
+
+use super::pause::pause_ps;
+use crate::roce::Frame;
+use std::collections::VecDeque;
+
+/// A frame in an egress queue.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// The frame.
+    pub frame: Frame,
+    /// Its length, FCS included.
+    pub wire_bytes: u32,
+    /// Port that it came in at.
+    pub ingress_port: u16,
+    /// When it was queued.
+    pub enqueued_ps: u64,
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    frames: VecDeque<Queued>,
+    depth_bytes: u64,
+    max_depth_bytes: u64,
+    /// Start of the pause that ended last or holds.
+    pause_start_ps: u64,
+    pause_end_ps: u64,
+    /// Length of the pauses before that.
+    paused_ps: u64,
+}
+
+impl Queue {
+    #[inline]
+    pub fn push(&mut self, queued: Queued) {
+        self.depth_bytes += u64::from(queued.wire_bytes);
+        self.max_depth_bytes = self.max_depth_bytes.max(self.depth_bytes);
+        self.frames.push_back(queued);
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<Queued> {
+        let queued = self.frames.pop_front()?;
+        self.depth_bytes -= u64::from(queued.wire_bytes);
+        Some(queued)
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    #[inline]
+    pub fn depth_bytes(&self) -> u64 {
+        self.depth_bytes
+    }
+
+    /// Most bytes queued at once since the last call.
+    pub fn take_max_depth_bytes(&mut self) -> u64 {
+        std::mem::replace(&mut self.max_depth_bytes, self.depth_bytes)
+    }
+
+    /// Length of the first frame; 0 if there is none.
+    #[inline]
+    pub fn head_bytes(&self) -> u32 {
+        self.frames.front().map_or(0, |queued| queued.wire_bytes)
+    }
+
+    /// When the first frame could have gone on an idle line; `None` while there is none.
+    #[inline]
+    pub fn ready_ps(&self) -> Option<u64> {
+        self.frames.front().map(|queued| queued.enqueued_ps.max(self.pause_end_ps))
+    }
+
+    /// Stop from `now_ps` for `quanta`, whatever held before; 0 resumes.
+    pub fn pause(&mut self, now_ps: u64, quanta: u16, rate_bps: u64) {
+        self.paused_ps = self.paused_ps(now_ps);
+        self.pause_start_ps = now_ps;
+        self.pause_end_ps = now_ps.saturating_add(pause_ps(quanta, rate_bps));
+    }
+
+    /// Time spent paused up to `now_ps`.
+    pub fn paused_ps(&self, now_ps: u64) -> u64 {
+        let end_ps = now_ps.min(self.pause_end_ps);
+        self.paused_ps + end_ps.saturating_sub(self.pause_start_ps)
+    }
+
+    /// When the last pause ends or ended.
+    #[inline]
+    pub fn pause_end_ps(&self) -> u64 {
+        self.pause_end_ps
+    }
+}

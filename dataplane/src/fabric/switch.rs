@@ -1,0 +1,389 @@
+//! A switch: routing, admission, queues, marking and flow control together.
+
+use super::buffer::{SharedBuffer, Verdict};
+use super::counters::{PortTotals, QueueSample, QueueTotals};
+use super::ecmp::EcmpHash;
+use super::marking::mark;
+use super::pause::PauseSender;
+use super::port::{Departure, PortScheduler, QueueDiscipline, Queued, bits};
+use super::routes::Routes;
+use super::{Output, PRIORITIES};
+use crate::config::{ClassConfig, EcnConfig, JobConfig, PriorityConfig};
+use crate::random::Random;
+use crate::roce::packet::PauseFrame;
+use crate::roce::{Frame, Packet};
+
+/// The link at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortLink {
+    /// Line rate; 0 where the port has no link.
+    pub rate_bps: u64,
+    /// Propagation delay.
+    pub delay_ps: u64,
+}
+
+/// Bit of a wake token that asks for pauses to be refreshed; the other bits are the port.
+const REFRESH_TOKEN: u32 = 1 << 16;
+/// A time that never comes.
+const NEVER_PS: u64 = u64::MAX;
+
+#[derive(Debug)]
+struct Port {
+    scheduler: PortScheduler,
+    pause: PauseSender,
+    /// The earliest wake-up that was asked for and has not come.
+    wake_ps: u64,
+    totals: PortTotals,
+    queues: [QueueTotals; PRIORITIES],
+    sampled: [QueueTotals; PRIORITIES],
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub struct Switch {
+    mac: [u8; 6],
+    ports: Vec<Port>,
+    buffer: SharedBuffer,
+    routes: Routes,
+    ecmp: EcmpHash,
+    priority_of_dscp: [u8; 64],
+    ecn: [Option<EcnConfig>; PRIORITIES],
+    random: Random,
+    /// Ports whose pause frames became due while another port was served.
+    owing_ports: Vec<u16>,
+}
+
+impl Switch {
+    /// Switch number `index` of the job, empty; `links[port]` is the link at each of its ports.
+    pub fn new(job: &JobConfig, index: usize, links: &[PortLink]) -> Self {
+        let config = &job.switches[index];
+        let disciplines = disciplines(&config.priorities);
+        let mut ecn = [None; PRIORITIES];
+        for (profile, priority) in ecn.iter_mut().zip(&config.priorities) {
+            *profile = priority.ecn;
+        }
+        Self {
+            mac: config.mac,
+            ports: links.iter().map(|link| Port::new(link.rate_bps, &disciplines)).collect(),
+            buffer: SharedBuffer::new(config),
+            routes: Routes::new(&job.nics, &config.routes),
+            ecmp: EcmpHash::new(config.ecmp_seed),
+            priority_of_dscp: priority_of_dscp(&job.classes),
+            ecn,
+            random: Random::new(job.seed, index as u64),
+            owing_ports: Vec::new(),
+        }
+    }
+
+    /// The last bit of a frame has arrived at a port.
+    #[inline]
+    pub fn handle_frame(
+        &mut self,
+        now_ps: u64,
+        ingress_port: u16,
+        frame: Frame,
+        outputs: &mut Vec<Output>,
+    ) {
+        let totals = &mut self.ports[usize::from(ingress_port)].totals;
+        totals.rx_packets += 1;
+        totals.rx_bytes += u64::from(frame.wire_bytes());
+        match frame {
+            Frame::Pause(pause) => self.handle_pause(now_ps, ingress_port, &pause, outputs),
+            Frame::Roce(packet) => self.forward(now_ps, ingress_port, packet, outputs),
+        }
+        self.serve_owing(now_ps, outputs);
+        debug_assert_eq!(self.buffer.used_bytes(), self.queued_bytes());
+    }
+
+    /// The time of an [`Output::Wake`] has come.
+    #[inline]
+    pub fn handle_wake(&mut self, now_ps: u64, token: u32, outputs: &mut Vec<Output>) {
+        let port = (token & !REFRESH_TOKEN) as u16;
+        if token & REFRESH_TOKEN != 0 {
+            self.refresh_pauses(now_ps, port, outputs);
+        } else {
+            let wake_ps = &mut self.ports[usize::from(port)].wake_ps;
+            if *wake_ps <= now_ps {
+                *wake_ps = NEVER_PS;
+            }
+        }
+        self.serve(now_ps, port, outputs);
+        self.serve_owing(now_ps, outputs);
+        debug_assert_eq!(self.buffer.used_bytes(), self.queued_bytes());
+    }
+
+    fn handle_pause(
+        &mut self,
+        now_ps: u64,
+        index: u16,
+        pause: &PauseFrame,
+        outputs: &mut Vec<Output>,
+    ) {
+        self.serve(now_ps, index, outputs);
+        let port = &mut self.ports[usize::from(index)];
+        port.totals.pause_frames_received += 1;
+        bits(pause.class_enable).for_each(|n| port.queues[n].pause_frames_received += 1);
+        port.scheduler.handle_pause(now_ps, pause);
+        self.serve(now_ps, index, outputs);
+    }
+
+    #[inline]
+    fn forward(
+        &mut self,
+        now_ps: u64,
+        ingress_port: u16,
+        mut packet: Box<Packet>,
+        outputs: &mut Vec<Output>,
+    ) {
+        let Some(egress_port) = self.route(&packet) else {
+            self.ports[usize::from(ingress_port)].totals.unroutable_packets += 1;
+            return;
+        };
+        if packet.ttl <= 1 {
+            self.ports[usize::from(ingress_port)].totals.expired_packets += 1;
+            return;
+        }
+        packet.ttl -= 1;
+        if self.enqueue(now_ps, ingress_port, egress_port, packet, outputs) {
+            self.serve(now_ps, egress_port, outputs);
+        }
+    }
+
+    #[inline]
+    fn route(&self, packet: &Packet) -> Option<u16> {
+        match self.routes.towards(packet.destination_address) {
+            [] => None,
+            [port] => Some(*port),
+            ports => Some(ports[self.ecmp.choose(packet.flow(), ports.len())]),
+        }
+    }
+
+    /// Store a packet and queue it, or drop it. Returns whether it is queued.
+    #[inline]
+    fn enqueue(
+        &mut self,
+        now_ps: u64,
+        ingress_port: u16,
+        egress_port: u16,
+        packet: Box<Packet>,
+        outputs: &mut Vec<Output>,
+    ) -> bool {
+        let priority = self.priority_of_dscp[usize::from(packet.dscp & 63)];
+        let wire_bytes = packet.wire_bytes();
+        let port = &mut self.ports[usize::from(egress_port)];
+        let depth_bytes = port.scheduler.depth_bytes(priority);
+        let verdict = self.buffer.admit(ingress_port, priority, depth_bytes, wire_bytes);
+        if matches!(verdict, Verdict::Dropped | Verdict::HeadroomExceeded) {
+            port.queues[usize::from(priority)].count_drop(verdict, wire_bytes);
+            return false;
+        }
+        let frame = Frame::Roce(packet);
+        port.scheduler
+            .push(priority, Queued { frame, wire_bytes, ingress_port, enqueued_ps: now_ps });
+        if verdict == Verdict::StoredPause {
+            self.pause_ingress(now_ps, ingress_port, priority, outputs);
+        }
+        true
+    }
+
+    fn pause_ingress(&mut self, now_ps: u64, port: u16, priority: u8, outputs: &mut Vec<Output>) {
+        if let Some(at_ps) = self.ports[usize::from(port)].pause.assert(now_ps, priority) {
+            outputs.push(Output::Wake { token: REFRESH_TOKEN | u32::from(port), at_ps });
+        }
+        self.owing_ports.push(port);
+    }
+
+    fn refresh_pauses(&mut self, now_ps: u64, port: u16, outputs: &mut Vec<Output>) {
+        if let Some(at_ps) = self.ports[usize::from(port)].pause.refresh(now_ps) {
+            outputs.push(Output::Wake { token: REFRESH_TOKEN | u32::from(port), at_ps });
+        }
+    }
+
+    /// Send what a port could have sent by now, and ask to be called for the rest.
+    #[inline]
+    fn serve(&mut self, now_ps: u64, index: u16, outputs: &mut Vec<Output>) {
+        if self.ports[usize::from(index)].is_served_later(now_ps) {
+            return;
+        }
+        loop {
+            let port = &mut self.ports[usize::from(index)];
+            if let Some(output) = port.poll_pause(now_ps, index, self.mac) {
+                outputs.push(output);
+            } else if let Some(departure) = port.scheduler.poll(now_ps) {
+                let output = self.depart(now_ps, index, departure);
+                outputs.push(output);
+            } else {
+                break;
+            }
+        }
+        outputs.extend(self.ports[usize::from(index)].next_wake(index));
+    }
+
+    /// A frame leaves: mark it, count it, free its buffer.
+    #[inline]
+    fn depart(&mut self, now_ps: u64, index: u16, departure: Departure) -> Output {
+        let Departure { queued, priority, end_ps, .. } = departure;
+        let Queued { mut frame, wire_bytes, ingress_port, .. } = queued;
+        let port = &mut self.ports[usize::from(index)];
+        let totals = &mut port.queues[usize::from(priority)];
+        if let (Some(profile), Frame::Roce(packet)) = (&self.ecn[usize::from(priority)], &mut frame)
+        {
+            let behind_bytes = port.scheduler.depth_bytes(priority);
+            let is_marked = mark(profile, behind_bytes, &mut self.random, packet);
+            totals.marked_packets += u64::from(is_marked);
+        }
+        totals.tx_packets += 1;
+        totals.tx_bytes += u64::from(wire_bytes);
+        port.totals.tx_packets += 1;
+        port.totals.tx_bytes += u64::from(wire_bytes);
+        if self.buffer.release(ingress_port, priority, wire_bytes) {
+            self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
+            self.owing_ports.push(ingress_port);
+        }
+        Output::Transmit { port: index, frame, end_ps }
+    }
+
+    /// Send the pause frames that became due at other ports, and what follows from that.
+    #[inline]
+    fn serve_owing(&mut self, now_ps: u64, outputs: &mut Vec<Output>) {
+        while let Some(port) = self.owing_ports.pop() {
+            self.serve(now_ps, port, outputs);
+        }
+    }
+
+    fn queued_bytes(&self) -> u64 {
+        self.ports.iter().map(|port| port.scheduler.total_depth_bytes()).sum()
+    }
+
+    /// Number of ports.
+    pub fn ports(&self) -> u16 {
+        self.ports.len() as u16
+    }
+
+    /// The buffer.
+    pub fn buffer(&self) -> &SharedBuffer {
+        &self.buffer
+    }
+
+    /// Bytes in an egress queue.
+    pub fn depth_bytes(&self, port: u16, priority: u8) -> u64 {
+        self.ports[usize::from(port)].scheduler.depth_bytes(priority)
+    }
+
+    /// Totals of a port.
+    pub fn port_totals(&self, port: u16) -> PortTotals {
+        self.ports[usize::from(port)].totals
+    }
+
+    /// Totals of an egress queue.
+    pub fn queue_totals(&self, port: u16, priority: u8) -> QueueTotals {
+        self.ports[usize::from(port)].queues[usize::from(priority)]
+    }
+
+    /// Time that a priority of a port has been paused by its neighbour, up to `now_ps`.
+    pub fn paused_ps(&self, now_ps: u64, port: u16, priority: u8) -> u64 {
+        self.ports[usize::from(port)].scheduler.paused_ps(now_ps, priority)
+    }
+
+    /// What an egress queue counted since the last call.
+    pub fn take_queue_sample(&mut self, port: u16, priority: u8) -> QueueSample {
+        self.ports[usize::from(port)].take_queue_sample(priority)
+    }
+}
+
+impl Port {
+    fn new(rate_bps: u64, disciplines: &[QueueDiscipline; PRIORITIES]) -> Self {
+        Self {
+            scheduler: PortScheduler::new(rate_bps, disciplines),
+            pause: PauseSender::new(rate_bps),
+            wake_ps: NEVER_PS,
+            totals: PortTotals::default(),
+            queues: Default::default(),
+            sampled: Default::default(),
+        }
+    }
+
+    /// The line is busy, and a wake-up will come no later than it is free.
+    #[inline]
+    fn is_served_later(&self, now_ps: u64) -> bool {
+        let free_ps = self.scheduler.free_ps();
+        free_ps > now_ps && self.wake_ps <= free_ps
+    }
+
+    /// The pause frame that is owed, if it could begin by `now_ps`. It goes before all queues.
+    #[inline]
+    fn poll_pause(&mut self, now_ps: u64, index: u16, mac: [u8; 6]) -> Option<Output> {
+        let start_ps = self.pause.owed_since_ps()?.max(self.scheduler.free_ps());
+        if start_ps > now_ps {
+            return None;
+        }
+        let pause = self.pause.take_frame(mac);
+        bits(pause.class_enable).for_each(|n| self.queues[n].pause_frames_sent += 1);
+        let frame = Frame::Pause(Box::new(pause));
+        self.totals.pause_frames_sent += 1;
+        self.totals.tx_packets += 1;
+        self.totals.tx_bytes += u64::from(frame.wire_bytes());
+        let end_ps = self.scheduler.occupy(start_ps, frame.wire_bytes());
+        Some(Output::Transmit { port: index, frame, end_ps })
+    }
+
+    /// A wake-up for when something could be sent, unless one is under way that comes no later.
+    #[inline]
+    fn next_wake(&mut self, index: u16) -> Option<Output> {
+        let pause_ps = self.pause.owed_since_ps().map(|ps| ps.max(self.scheduler.free_ps()));
+        let frame_ps = self.scheduler.next_ps();
+        let at_ps = pause_ps.unwrap_or(NEVER_PS).min(frame_ps.unwrap_or(NEVER_PS));
+        if at_ps >= self.wake_ps {
+            return None;
+        }
+        self.wake_ps = at_ps;
+        Some(Output::Wake { token: u32::from(index), at_ps })
+    }
+
+    fn take_queue_sample(&mut self, priority: u8) -> QueueSample {
+        let index = usize::from(priority);
+        let counted = self.queues[index].since(&self.sampled[index]);
+        self.sampled[index] = self.queues[index];
+        QueueSample {
+            depth_bytes: self.scheduler.depth_bytes(priority),
+            max_depth_bytes: self.scheduler.take_max_depth_bytes(priority),
+            tx_packets: counted.tx_packets,
+            tx_bytes: counted.tx_bytes,
+            marked_packets: counted.marked_packets,
+            dropped_packets: counted.dropped_packets,
+            dropped_bytes: counted.dropped_bytes,
+            pause_frames_sent: counted.pause_frames_sent,
+            pause_frames_received: counted.pause_frames_received,
+        }
+    }
+}
+
+impl QueueTotals {
+    #[cold]
+    fn count_drop(&mut self, verdict: Verdict, wire_bytes: u32) {
+        self.dropped_packets += 1;
+        self.dropped_bytes += u64::from(wire_bytes);
+        self.headroom_dropped_packets += u64::from(verdict == Verdict::HeadroomExceeded);
+    }
+}
+
+fn disciplines(priorities: &[PriorityConfig]) -> [QueueDiscipline; PRIORITIES] {
+    let mut disciplines = [QueueDiscipline::Weighted(1); PRIORITIES];
+    for (discipline, priority) in disciplines.iter_mut().zip(priorities) {
+        *discipline = match priority.strict {
+            true => QueueDiscipline::Strict,
+            false => QueueDiscipline::Weighted(priority.weight),
+        };
+    }
+    disciplines
+}
+
+/// The priority that each DSCP is queued with: that of its class, 0 for all others. Where classes
+/// share a DSCP, data goes before acknowledgements, and those before notifications.
+fn priority_of_dscp(classes: &ClassConfig) -> [u8; 64] {
+    let mut priorities = [0; 64];
+    priorities[usize::from(classes.cnp_dscp & 63)] = classes.cnp_priority & 7;
+    priorities[usize::from(classes.ack_dscp & 63)] = classes.ack_priority & 7;
+    priorities[usize::from(classes.data_dscp & 63)] = classes.data_priority & 7;
+    priorities
+}

@@ -1,0 +1,66 @@
+//! Admission, thresholds and headroom of the shared buffer.
+
+use crate::world::{DATA, OTHER, job, lossless, lossy};
+use _native::fabric::buffer::{SharedBuffer, Verdict};
+
+fn buffer(buffer_bytes: u64, priorities: Vec<_native::config::PriorityConfig>) -> SharedBuffer {
+    SharedBuffer::new(&job(4, buffer_bytes, priorities).switches[0])
+}
+
+#[test]
+fn a_lossy_queue_takes_alpha_times_what_is_free() {
+    let mut buffer = buffer(10_000, lossy());
+    let mut queue_bytes = 0;
+    while buffer.admit(0, OTHER.1, queue_bytes, 100) == Verdict::Stored {
+        queue_bytes += 100;
+    }
+    assert_eq!(queue_bytes, 5_000, "alpha is 1: as much as it leaves free");
+    assert_eq!(buffer.admit(0, OTHER.1, 0, 100), Verdict::Stored, "another queue has its share");
+}
+
+#[test]
+fn a_lossless_ingress_pauses_at_its_threshold_and_fills_its_headroom() {
+    let mut buffer = buffer(100_000, lossless(1_000, 500));
+    assert_eq!(buffer.admit(0, DATA.1, 0, 999), Verdict::Stored);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 100), Verdict::StoredPause);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 400), Verdict::Stored);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 101), Verdict::HeadroomExceeded);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 100), Verdict::Stored);
+    assert_eq!(buffer.admit(1, DATA.1, 0, 999), Verdict::Stored, "another port has its own");
+    assert_eq!(buffer.ingress_bytes(0, DATA.1), 999 + 100 + 500);
+}
+
+#[test]
+fn an_ingress_resumes_below_its_threshold_less_the_offset() {
+    let mut priorities = lossless(1_000, 500);
+    priorities[usize::from(DATA.1)].xon_offset_bytes = 300;
+    let mut buffer = buffer(100_000, priorities);
+    for _ in 0..11 {
+        buffer.admit(0, DATA.1, 0, 100);
+    }
+    let resumed = |buffer: &mut SharedBuffer| buffer.release(0, DATA.1, 100);
+    assert!(!resumed(&mut buffer), "the headroom is empty now");
+    assert!(!resumed(&mut buffer) && !resumed(&mut buffer));
+    assert!(resumed(&mut buffer), "700 bytes are left");
+    assert!(!resumed(&mut buffer), "it resumed before");
+}
+
+#[test]
+fn a_dynamic_threshold_falls_as_the_buffer_fills() {
+    let mut priorities = lossless(0, 1_000);
+    priorities[usize::from(DATA.1)].xoff_bytes = None;
+    let mut buffer = buffer(10_000, priorities);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 4_000), Verdict::Stored);
+    assert_eq!(buffer.admit(1, DATA.1, 0, 2_900), Verdict::Stored);
+    assert_eq!(buffer.admit(2, DATA.1, 0, 1_600), Verdict::StoredPause, "1500 bytes are free");
+}
+
+#[test]
+fn a_full_buffer_leaves_each_ingress_its_headroom() {
+    let mut buffer = buffer(1_000, lossless(5_000, 500));
+    assert_eq!(buffer.admit(0, DATA.1, 0, 1_000), Verdict::Stored);
+    assert_eq!(buffer.admit(1, DATA.1, 0, 500), Verdict::StoredPause);
+    assert_eq!(buffer.admit(1, DATA.1, 0, 1), Verdict::HeadroomExceeded);
+    assert!(buffer.release(1, DATA.1, 500), "an empty ingress always resumes");
+    assert_eq!(buffer.used_bytes(), 1_000);
+}

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from metrics.analysis.fairness import variation_ratio
-from metrics.analysis.quantiles import distribution
+from metrics.analysis.quantiles import distribution, quantile
 
 __all__ = ["GROUP_KEYS", "collective_groups", "flow_groups"]
 
@@ -36,6 +36,9 @@ def _figures(group: pl.DataFrame) -> Mapping[str, Any]:
     return {
         "groups": names,
         **distribution(times),
+        "after_last_start_ns": quantile(
+            np.sort(done["completion_time_after_last_arrival_ns"].drop_nulls().to_numpy()), 0.5
+        ),
         "cv_ratio": variation_ratio(times),
         "total_ns": int(np.sum(times)),
         "incomplete": len(group) - len(done),

@@ -45,7 +45,9 @@ def flow_table(
             "cnps": operations.cnps[sends],
         }
     )
-    table = frame.select(
+    done = pl.col("end_ps") != int(NOT_DONE)
+    elapsed_ps = (pl.col("end_ps") - pl.col("start_ps")).cast(pl.Int64)
+    return frame.select(
         pl.when(pl.col("instance") != NONE_U32).then(pl.col("instance")).alias("instance"),
         "source_rank",
         "destination_rank",
@@ -58,8 +60,6 @@ def flow_table(
         "retransmitted_packets",
         "marked_packets",
         "cnps",
-    )
-    elapsed = pl.col("end_ns") - pl.col("start_ns")
-    return table.with_columns(
-        elapsed.alias("completion_time_ns"), (elapsed / pl.col("ideal_ns")).alias("slowdown")
+        pl.when(done).then(elapsed_ps // 1000).alias("completion_time_ns"),
+        pl.when(done).then(elapsed_ps / 1000 / pl.col("ideal_ns")).alias("slowdown"),
     )

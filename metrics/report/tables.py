@@ -50,13 +50,13 @@ def collective_table(collectives: pl.DataFrame) -> tuple[Raw, str]:
     """One row per kind, algorithm, size and number of ranks; and a note about what is left out."""
     columns = [
         Column("Collective", numeric=False),
-        Column("Algorithm", numeric=False),
         Column("Group", numeric=False, hint="Process group, or how many of them"),
         Column("Ranks"),
         Column("Size", hint="S as in nccl-tests: the whole array"),
         Column("Count"),
         *(Column(label) for label in QUANTILES),
         Column("max"),
+        Column("p50 from last start", hint="Last end less last start: without waiting for ranks"),
         Column("CV", hint="Standard deviation / mean of the completion times"),
         Column("algbw", "GB/s", hint="S / t of the median; 10^9 bytes a second"),
         Column("busbw", "GB/s", hint="algbw x busbw factor (nccl-tests)"),
@@ -76,14 +76,14 @@ def _collective_row(row: Mapping[str, Any]) -> list[Cell]:
     if row["incomplete"]:
         count += f" + {row['incomplete']} incomplete"
     return [
-        Cell(kind_text(row["kind"])),
-        Cell(row["algorithm"] or ""),
+        Cell(", ".join(filter(None, (kind_text(row["kind"]), row["algorithm"])))),
         Cell(str(names[0]) if len(names) == 1 else f"{len(names)} groups"),
         _number(str(row["ranks"]), row["ranks"]),
         _number(size_text(row["size_bytes"]), row["size_bytes"]),
         _number(count, row["count"]),
         *(duration_cell(row[label]) for label in QUANTILES),
         duration_cell(row["max"]),
+        duration_cell(row["after_last_start_ns"]),
         _number(share_text(row["cv_ratio"]), row["cv_ratio"]),
         _number(bandwidth_text(row["algbw_GBps"]), row["algbw_GBps"]),
         _number(bandwidth_text(row["busbw_GBps"]), row["busbw_GBps"]),

@@ -137,9 +137,10 @@ def _tell(records: RunRecords, options: argparse.Namespace) -> None:
         return
     print_table(summary_table(rows))
     facts = records.run
+    emulated, wall = facts["emulated_ns"] / 1e6, facts["wall_seconds"]
     print_lines(
         f"% of ideal: {facts['ideal']['formula']}",
-        f"{facts['emulated_ns'] / 1e6:.3f} ms emulated in {facts['wall_seconds']:.1f} s of wall time",
+        f"{emulated:.3f} ms emulated in {wall:.1f} s of wall time",
         *(f"warning: {warning}" for warning in facts["warnings"]),
         f"records: {records.directory}",
         f"report:  {report}",

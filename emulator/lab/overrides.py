@@ -12,7 +12,14 @@ from dataplane.errors import InputError, Problem
 from emulator.lab.documents import Document, KeyPath, dotted
 from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 
-__all__ = ["SHORT_NAMES", "all_paths", "apply_overrides", "known_keys", "suggestion"]
+__all__ = [
+    "SHORT_NAMES",
+    "all_paths",
+    "alternatives",
+    "apply_overrides",
+    "known_keys",
+    "suggestion",
+]
 
 SHORT_NAMES: Mapping[str, KeyPath] = {
     "dcqcn": ("congestion_control",),
@@ -156,13 +163,13 @@ def _children(kind: Any, part: str | int) -> Iterator[Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(str(part))
         if field is not None:
-            yield from _alternatives(field.annotation)
+            yield from alternatives(field.annotation)
         return
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list and isinstance(part, int):
-        yield from _alternatives(arguments[0])
+        yield from alternatives(arguments[0])
     elif origin is dict:
-        yield from _alternatives(arguments[1])
+        yield from alternatives(arguments[1])
 
 
 def _known_keys(kind: Any) -> list[str]:
@@ -171,14 +178,14 @@ def _known_keys(kind: Any) -> list[str]:
     return []
 
 
-def _alternatives(kind: Any) -> Iterator[Any]:
+def alternatives(kind: Any) -> Iterator[Any]:
     """The members of a union, with `Annotated` taken off."""
     origin = get_origin(kind)
     if origin is Annotated:
-        yield from _alternatives(get_args(kind)[0])
+        yield from alternatives(get_args(kind)[0])
     elif origin in (Union, types.UnionType):
         for member in get_args(kind):
-            yield from _alternatives(member)
+            yield from alternatives(member)
     elif kind is not type(None):
         yield kind
 
@@ -186,7 +193,7 @@ def _alternatives(kind: Any) -> Iterator[Any]:
 def _leaves(kind: Any, path: KeyPath) -> Iterator[KeyPath]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
-            for alternative in _alternatives(field.annotation):
+            for alternative in alternatives(field.annotation):
                 yield from _leaves(alternative, (*path, name))
     else:
         yield path

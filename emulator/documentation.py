@@ -1,0 +1,244 @@
+"""Writes docs/labs.md and docs/sweeps.md from the models, so that they can't fall behind.
+
+`python -m emulator.documentation` writes; a test compares.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from emulator.lab import Lab, list_labs, load
+from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
+from emulator.lab.overrides import SHORT_NAMES, alternatives
+from emulator.presets import DCQCN_PRESETS, NOTIFICATION_PRESETS, SWITCH_PRESETS, dcqcn_preset
+from emulator.sweep.spec import SweepSpec
+
+__all__ = ["labs_page", "main", "sweeps_page"]
+
+_DOCS = Path(__file__).parents[1] / "docs"
+_LINE_RATE_BPS = 400_000_000_000
+
+
+def main() -> None:
+    """Write both pages."""
+    (_DOCS / "labs.md").write_text(labs_page(), encoding="utf-8")
+    (_DOCS / "sweeps.md").write_text(sweeps_page(), encoding="utf-8")
+
+
+def labs_page() -> str:
+    """The text of docs/labs.md."""
+    return _joined(
+        "# Lab files",
+        "Written by `python -m emulator.documentation`; a test checks that it is current.",
+        _LABS_INTRODUCTION,
+        "## Labs that come with rankwire",
+        _table(("Lab", "What it is"), [(f"`{n}`", load(n).lab.description) for n in list_labs()]),
+        "## Keys",
+        _KEYS_INTRODUCTION,
+        *_key_sections(Lab, ()),
+        "## Presets of the reaction point",
+        f"`congestion_control.preset`, for NICs of {_LINE_RATE_BPS / 1e9:g} Gb/s. Each value can "
+        "be overridden beside the preset.",
+        *_dcqcn_tables(),
+        "## mlx5 names",
+        "Accepted as they are in the lab file and after `--set`, in their own units.",
+        _mlx5_table(),
+        "## ECN presets",
+        f"`switches.ecn.preset`, for ports of {_LINE_RATE_BPS / 1e9:g} Gb/s.",
+        _ecn_table(),
+        _LABS_END,
+    )
+
+
+def sweeps_page() -> str:
+    """The text of docs/sweeps.md."""
+    return _joined(
+        "# Sweeps",
+        "Written by `python -m emulator.documentation`; a test checks that it is current.",
+        _SWEEPS_INTRODUCTION,
+        "## Keys",
+        *_key_sections(SweepSpec, ()),
+        _SWEEPS_END,
+    )
+
+
+_LABS_INTRODUCTION = """\
+A lab file says what stands in the lab and which settings hold: topology, switches, traffic
+classes, transport, congestion control, agents. It is YAML; unknown keys are errors, and all
+problems are told at once with their lines. The smallest one:
+
+```yaml
+name: small
+topology:
+  kind: clos
+  leaves: 1
+  spines: 0
+  hosts_per_leaf: 8
+  host_link: {rate_gbps: 400}
+```
+
+* `rankwire lab check FILE` validates it, `rankwire lab show FILE` prints every effective value with
+  its source, `rankwire doctor FILE` says what will go wrong although it is valid.
+* `rankwire lab schema > lab.schema.json` is for completion in an editor.
+* `--set PATH=VALUE` changes one key for one command; `rankwire lab keys` lists the paths."""
+
+_KEYS_INTRODUCTION = (
+    "Units are in the names. In `--set`, "
+    + ", ".join(f"`{short}.` stands for `{'.'.join(map(str, path))}.`"
+                for short, path in SHORT_NAMES.items())
+    + "."
+)  # fmt: skip
+
+_LABS_END = """\
+## Headroom
+
+Left out, the headroom of a port and lossless priority is computed for the longest, fastest link of
+the switch: `2 x delay x rate / 8 + 2 x (MTU + 82) + 64 + response_bytes + allowance`. The shared
+buffer is `buffer_bytes` without the headrooms of all ports."""
+
+_SWEEPS_INTRODUCTION = """\
+`rankwire sweep SPEC` runs or predicts one job under every combination of a grid of settings, and
+ranks them by one figure. Every point has a directory of its own with the records of a run, named
+by a digest of everything that decides its result; a sweep that is started again with the same
+`--out` runs only what is missing.
+
+```yaml
+name: marking
+lab: loopback-clos
+grid:
+  ecn.kmin_bytes: [200_000, 800_000]
+  dcqcn.rpg_ai_rate: [5, 50]
+seeds: [1, 2]
+rank_by: all_reduce.p99_ns
+```"""
+
+_SWEEPS_END = """\
+## Figures
+
+`KIND.FIGURE`: KIND is a kind of collective, `all` or `flows`; FIGURE is `p50_ns`, `p95_ns`,
+`p99_ns`, `max_ns`, `mean_ns` or `count` of the completion time, `algbw_GBps`, `busbw_GBps` or
+`ideal_ratio` (medians), and for flows `slowdown_p99`. Of a whole run: `emulated_ns`,
+`marked_packets`, `cnps`, `retransmitted_packets`, `dropped_packets`, `pause_frames`,
+`max_queue_bytes`. Of bandwidths and ratios more is better, of all others less.
+
+## Results
+
+`sweep.parquet` has one row per point with every figure, `sweep.json` the ranked table with the
+settings that were impossible, `sweep.html` a heat map or parallel coordinates. The table shows the
+mean over the seeds and the spread (highest less lowest)."""
+
+
+def _key_sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    """A table of the model's plain keys, then a section for each part."""
+    plain: list[tuple[str, ...]] = []
+    parts: list[tuple[str, type[BaseModel], FieldInfo]] = []
+    for name, field in model.model_fields.items():
+        models = [kind for kind in alternatives(field.annotation) if _is_model(kind)]
+        models += [inner for kind in alternatives(field.annotation) for inner in _items(kind)]
+        parts.extend((name, part, field) for part in models)
+        if not models:
+            plain.append((f"`{name}`", _kind(field), _default(field), _text(field)))
+    if plain:
+        yield _table(("Key", "Value", "Default", "Meaning"), plain)
+    for name, part, _ in parts:
+        yield f"### `{'.'.join((*path, name))}`{_which(part)}"
+        yield (part.__doc__ or "").strip()
+        yield from _key_sections(part, (*path, name))
+
+
+def _items(kind: Any) -> list[type[BaseModel]]:
+    """The model of a list's entries."""
+    if get_origin(kind) is not list:
+        return []
+    return [inner for inner in alternatives(get_args(kind)[0]) if _is_model(inner)]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _which(part: type[BaseModel]) -> str:
+    """The tag of one form of a part that has several."""
+    for name in ("kind", "algorithm"):
+        field = part.model_fields.get(name)
+        if field is not None and get_origin(field.annotation) is Literal:
+            return f" with `{name}: {get_args(field.annotation)[0]}`"
+    return ""
+
+
+def _kind(field: FieldInfo) -> str:
+    kinds = [_kind_text(kind) for kind in alternatives(field.annotation)]
+    bounds = [_bound(item) for item in field.metadata]
+    return ", ".join([" or ".join(dict.fromkeys(kinds)), *filter(None, bounds)])
+
+
+def _kind_text(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " / ".join(f"`{value}`" for value in get_args(kind))
+    if get_origin(kind) is list:
+        inner = next(alternatives(get_args(kind)[0]))
+        return f"list of {_kind_text(inner)}"
+    names = {int: "whole number", float: "number", bool: "true / false", str: "text"}
+    return names.get(kind, "mapping")
+
+
+def _bound(item: Any) -> str:
+    for name, sign in (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<")):
+        if hasattr(item, name):
+            return f"{sign} {getattr(item, name):,}"
+    return ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None:
+        return "empty"
+    if field.default is PydanticUndefined:
+        return "required"
+    if field.default is None:
+        return "-"
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+
+
+def _text(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _dcqcn_tables() -> Iterator[str]:
+    for name in DCQCN_PRESETS:
+        yield f"### `{name}`"
+        values = dcqcn_preset(name, _LINE_RATE_BPS) | dict(NOTIFICATION_PRESETS[name])
+        rows = [(f"`{key}`", f"{item.value}", item.source) for key, item in values.items()]
+        yield _table(("Parameter", "Value", "Source"), rows)
+
+
+def _mlx5_table() -> str:
+    names = REACTION_NAMES | NOTIFICATION_NAMES
+    rows = [(f"`{name}`", f"`{rule.key}`", rule.unit) for name, rule in names.items()]
+    rows += [(f"`{name}`", "`clamp_target_rate`", "0 or 1") for name in CLAMP_NAMES]
+    return _table(("mlx5", "Key", "Unit"), rows)
+
+
+def _ecn_table() -> str:
+    rows = []
+    for name, profile in SWITCH_PRESETS.items():
+        values = profile(_LINE_RATE_BPS)
+        numbers = [f"{values[key].value:,}" for key in ("kmin_bytes", "kmax_bytes", "pmax_ratio")]
+        rows.append((f"`{name}`", *numbers, values["kmin_bytes"].source))
+    return _table(("Preset", "`kmin_bytes`", "`kmax_bytes`", "`pmax_ratio`", "Source"), rows)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _joined(*blocks: str) -> str:
+    return "\n\n".join(block.strip() for block in blocks) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 `python -m emulator.documentation` writes; a test compares.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -216,7 +216,7 @@ def _dcqcn_tables() -> Iterator[str]:
 
 
 def _mlx5_table() -> str:
-    names = REACTION_NAMES | NOTIFICATION_NAMES
+    names = {**REACTION_NAMES, **NOTIFICATION_NAMES}
     rows = [(f"`{name}`", f"`{rule.key}`", rule.unit) for name, rule in names.items()]
     rows += [(f"`{name}`", "`clamp_target_rate`", "0 or 1") for name in CLAMP_NAMES]
     return _table(("mlx5", "Key", "Unit"), rows)
@@ -231,7 +231,7 @@ def _ecn_table() -> str:
     return _table(("Preset", "`kmin_bytes`", "`kmax_bytes`", "`pmax_ratio`", "Source"), rows)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

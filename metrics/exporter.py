@@ -131,10 +131,13 @@ class _JobCollector(Collector):
         yield from self._progress()
         yield from _pooled("collective_completion_time", self._job.collectives)
         yield from _pooled("flow_completion_time", self._job.flows)
-        if self._job.snapshot:
-            yield from self._link_families()
-            yield from self._queue_families()
-            yield from self._nic_families()
+        for table, families in (
+            ("links", self._link_families),
+            ("queues", self._queue_families),
+            ("nics", self._nic_families),
+        ):
+            if table in self._job.snapshot:
+                yield from families()
 
     def _progress(self) -> Iterator[Metric]:
         snapshot = self._job.snapshot

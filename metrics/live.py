@@ -74,14 +74,21 @@ class LiveJob:
         self.flows = Classified([(name,) for name in SIZE_CLASSES])
         self.snapshot: Mapping[str, Any] = {}
         self.utilisation = np.zeros(len(line_rates_bps))
+        self._measured_ps = 0
         self.watermarks: NDArray[np.uint64] = np.zeros(0, np.uint64)
 
     def update(self, snapshot: Mapping[str, Any], completed: Mapping[str, Any]) -> None:
-        """Take the totals so far, and the operations completed since the last call."""
+        """Take the totals so far, and the operations completed since the last call.
+
+        A snapshot may come without its tables (`links`, `queues`, `nics`), where they are too large
+        to be sent on the way: the last ones stay.
+        """
         self._complete(completed)
-        self._measure_links(snapshot)
-        self._raise_watermarks(snapshot)
-        self.snapshot = snapshot
+        if "links" in snapshot:
+            self._measure_links(snapshot)
+        if "queues" in snapshot:
+            self._raise_watermarks(snapshot)
+        self.snapshot = {**self.snapshot, **snapshot}
 
     def _track_instances(self, instances: pl.DataFrame) -> None:
         """Number the classes of the instances, and count what each instance waits for."""
@@ -127,11 +134,12 @@ class LiveJob:
 
     def _measure_links(self, snapshot: Mapping[str, Any]) -> None:
         """Utilisation since the last snapshot; kept when no emulated time has passed."""
-        passed_ps = int(snapshot["now_ps"]) - int(self.snapshot.get("now_ps", 0))
+        passed_ps = int(snapshot["now_ps"]) - self._measured_ps
         if passed_ps <= 0:
             return
         bits = _wire_bits(snapshot) - _wire_bits(self.snapshot)
         self.utilisation = bits / (self._line_rates_bps * passed_ps / 1e12)
+        self._measured_ps = int(snapshot["now_ps"])
 
     def _raise_watermarks(self, snapshot: Mapping[str, Any]) -> None:
         """Keep the largest depth of every queue, whether or not the engine resets its own."""
@@ -148,7 +156,7 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 def _wire_bits(snapshot: Mapping[str, Any]) -> NDArray[np.float64] | float:
     """Bits on each link direction so far, preambles and gaps (20 B a frame) included."""
-    if not snapshot:
+    if "links" not in snapshot:
         return 0.0
     links = snapshot["links"]
     sent = np.asarray(links["tx_bytes"], dtype=np.float64)

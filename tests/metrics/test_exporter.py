@@ -120,6 +120,20 @@ def test_utilisation_is_that_since_the_last_update(run: Run, exporter: Exporter)
     assert used == pytest.approx((10**6 + 4800) * 8 / (4e11 * passed))
 
 
+def test_a_snapshot_without_tables_keeps_the_last_ones(run: Run, exporter: Exporter) -> None:
+    """Very large fabrics report totals only on the way; links and queues stay on the page."""
+    totals = ("now_ps", "ops_done", "ops_total", "bytes_delivered", "events")
+    early = snapshot_of(run, 0.5)
+    exporter.update({name: early[name] for name in totals}, first(run, 0.5))
+    assert "rankwire_link_utilisation_ratio" not in page(exporter)
+    exporter.update(early, {name: values[:0] for name, values in run.engine["ops"].items()})
+    late = snapshot_of(run)
+    exporter.update({name: late[name] for name in totals}, rest(run, 0.5))
+    text = page(exporter)
+    assert value(text, "rankwire_operations_completed_total") == late["ops_done"]
+    assert "rankwire_link_utilisation_ratio{" in text
+
+
 def test_idle_queues_have_no_series(run: Run, exporter: Exporter) -> None:
     """Only queues that have held something are exported."""
     exporter.update(snapshot_of(run), run.engine["ops"])

@@ -4,9 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from dataplane.errors import InputError, Problem
+from emulator.terminal import print_table
 from metrics.compare import Comparison, compare, comparison_tables, write_comparison
 
 __all__ = ["execute", "register"]
@@ -62,11 +61,12 @@ def _written(comparison: Comparison, path: Path) -> Path:
 
 
 def _tell(comparison: Comparison, page: Path) -> None:
-    console = Console()
     for table in comparison_tables(comparison):
-        console.print(table)
-        console.print()
+        print_table(table)
+        print()
     for check in comparison.checks:
-        for example in check.examples:
-            console.print(f"{check.name}: {example}", markup=False, highlight=False)
-    console.print(f"page: {page}", soft_wrap=True, highlight=False)
+        for example in check.examples[:2]:
+            print(f"{check.name}: {example}")
+    for text in comparison.explanations:
+        print(text)
+    print(f"page: {page}")

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from metrics.compare.agreement import Check, agreement
+from metrics.compare.explanation import explanations
 from metrics.compare.sides import Totals, differing_facts, queue_sides, totals
 from metrics.compare.times import collective_errors, flow_errors, matched_collectives
 from metrics.records import RunRecords, load
@@ -34,6 +35,12 @@ class Comparison:
     """Settings that differ: path, first, second."""
 
     @property
+    def explanations(self) -> list[str]:
+        """What may explain the differences."""
+        sides = (self.first, self.second)
+        return explanations(sides, self.names, self.totals, len(self.differing))
+
+    @property
     def agrees(self) -> bool:
         """Counts, bytes and order are the same."""
         return all(check.holds for check in self.checks)
@@ -58,6 +65,7 @@ class Comparison:
             "flow_completion_time_error": self.flows,
             "totals": {"first": self.totals[0], "second": self.totals[1]},
             "queues": list(self.queues),
+            "explanations": self.explanations,
             "differing_settings": [
                 {"setting": path, "first": left, "second": right}
                 for path, left, right in self.differing

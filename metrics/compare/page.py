@@ -53,6 +53,7 @@ def _header(comparison: Comparison, title: str) -> Raw:
         element("p", "rankwire comparison", class_="kicker"),
         element("h1", title),
         element("p", f"{places} Relative errors are (second - first) / first.", class_="note"),
+        element("ul", *(element("li", text) for text in comparison.explanations)),
     )
 
 

@@ -16,11 +16,11 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     tables = [
         _table("Agreement", ["check", "compared", "result"], rows.check_rows(comparison)),
         _table(
-            f"Completion times: error of {names[1]} against {names[0]}",
-            rows.error_headings(names),
-            rows.error_rows(comparison),
+            "Completion times",
+            _narrow(rows.error_headings(names)),
+            [_narrow(row) for row in rows.error_rows(comparison)],
         ),
-        _table("Totals", ["", *names, "difference"], rows.total_rows(comparison)),
+        _table("Totals", ["total", *names, "difference"], rows.total_rows(comparison)),
     ]
     queues = rows.queue_rows(comparison)
     if queues:
@@ -31,11 +31,18 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
+def _narrow(row: Sequence[str]) -> list[str]:
+    """A row of errors without the columns that a terminal has no room for."""
+    return [text for number, text in enumerate(row) if number not in {6, 8, 10}]
+
+
 def _table(title: str, headings: Sequence[str], body: Sequence[Sequence[str]]) -> Table:
     """A plain table, the first column to the left."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    # The title is the first heading: a title of its own would be wrapped to the table's width.
+    headings = [title, *headings[1:]]
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
+        table.add_column(heading, justify="left" if number == 0 else "right", no_wrap=number > 0)
     for row in body:
         table.add_row(*row)
     return table

@@ -1,0 +1,62 @@
+"""What may explain a difference between two runs, from what both recorded; facts, no verdicts."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from metrics.compare.sides import Totals
+from metrics.presentation import count_text, duration_text, share_text
+from metrics.records import RunRecords
+
+__all__ = ["explanations"]
+
+_NOTABLE_RATIO = 0.1
+_COUNTED = {
+    "dropped_packets": "packets dropped",
+    "resent_packets": "packets sent again",
+    "pause_frames_sent": "pause frames",
+    "ecn_marked_packets": "ECN marks",
+    "cnps_handled": "CNPs handled",
+}
+
+
+def explanations(
+    sides: tuple[RunRecords, RunRecords],
+    names: tuple[str, str],
+    totals: tuple[Totals, Totals],
+    differing_settings: int,
+) -> list[str]:
+    """Sentences: settings, what the fabric did differently, how late the wall clock was."""
+    found = []
+    if differing_settings:
+        found.append(f"{differing_settings} settings differ; they are listed.")
+    found += _fabric(names, totals)
+    for side, name in zip(sides, names, strict=True):
+        found += [f"{name}: {text}" for text in _lateness(side.run)]
+    return found
+
+
+def _fabric(names: tuple[str, str], totals: tuple[Totals, Totals]) -> Iterator[str]:
+    """Counts of marks, pauses, drops and resends that are not about the same."""
+    for figure, title in _COUNTED.items():
+        first, second = totals[0][figure], totals[1][figure]
+        if first is None or second is None:
+            continue
+        if abs(second - first) > _NOTABLE_RATIO * max(first, second):
+            yield (
+                f"{title}: {count_text(first)} in {names[0]}, {count_text(second)} in {names[1]}."
+            )
+
+
+def _lateness(run: Mapping[str, Any]) -> Iterator[str]:
+    """How late events were handled in wall time, and what that is in emulated time."""
+    dilation = float(run.get("time_dilation") or 1)
+    for agent in run.get("control", {}).get("agents", []):
+        late_ns = agent.get("lateness", {}).get("p99_ns")
+        if late_ns:
+            emulated_ns = late_ns / dilation
+            share = emulated_ns / max(int(run.get("emulated_ns", 0)), 1)
+            yield (
+                f"agent {agent['name']} handled 1 % of its events more than "
+                f"{duration_text(late_ns)} late (wall), {duration_text(emulated_ns)} emulated, "
+                f"{share_text(share)} of the run."
+            )

@@ -15,7 +15,7 @@ from emulator.control.outcome import (
     RunFailed,
     RunInterrupted,
 )
-from emulator.control.run_plan import RunPlan, spread
+from emulator.control.run_plan import DEFAULT_JOIN_TIMEOUT_S, RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.job import Job
 
@@ -37,6 +37,7 @@ def run(
     on_progress: OnProgress | None = None,
     on_metrics: OnMetrics | None = None,
     on_report: Callable[[ControlReport], None] | None = None,
+    join_timeout_s: float = DEFAULT_JOIN_TIMEOUT_S,
     stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S,
 ) -> EngineRecords:
     """Run a job on agents and return its records, the same tables as `predict`.
@@ -51,7 +52,7 @@ def run(
     when it ended early and `RunInterrupted` when the user ended it: both hold the records so far
     in `records`. No agent that was spawned is left behind.
     """
-    plan = plan_run(job, stall_timeout_s=stall_timeout_s)
+    plan = plan_run(job, join_timeout_s=join_timeout_s, stall_timeout_s=stall_timeout_s)
     try:
         records, report = asyncio.run(_drive(plan, on_progress, on_metrics))
     except RunFailed as failure:
@@ -63,7 +64,7 @@ def run(
     return records
 
 
-def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
+def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunPlan:
     """Return what the controller needs of a job; raises `InputError`."""
     lab = job.lab
     placement = lab.agents.placement
@@ -77,6 +78,7 @@ def plan_run(job: Job, *, stall_timeout_s: float) -> RunPlan:
         broker_url=None if broker == _EMBEDDED else broker,
         spawns_agents=lab.agents.spawn,
         http_address=lab.control.http_address,
+        join_timeout_s=join_timeout_s,
         stall_timeout_s=stall_timeout_s + longest_silence_s(job),
     )
 

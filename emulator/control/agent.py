@@ -5,6 +5,7 @@ was heard on this connection: what a dead controller left on the broker moves no
 """
 
 import asyncio
+import logging
 import secrets
 import signal
 import time
@@ -43,10 +44,14 @@ from emulator.control.transport import (
 
 __all__ = ["Agent", "serve"]
 
+_LOG: Final = logging.getLogger(__name__)
+
 _POLL_INTERVAL_S: Final = 0.05
 _PROGRESS_INTERVAL_S: Final = 0.5
 _COMPLETED_CHUNK: Final = 20_000
 """Completed operations in one message: 24 bytes each, so well below the message limit."""
+_FAREWELL_S: Final = 4.0
+"""How long an agent without a controller tries to give its records; its traffic has stopped."""
 _MAX_PENDING_RUNS: Final = 64
 _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 5.0
@@ -95,10 +100,15 @@ class Agent:
 
     async def abandon(self, reason: str) -> None:
         """Stop the traffic of the current run, try to put its records, and forget it."""
-        if self._run is not None and self._desired is not None:
-            self._run.stop_traffic()
-            await self._run.stop(self._desired, reason)
-        self._forget()
+        try:
+            if self._run is not None and self._desired is not None:
+                self._run.stop_traffic()
+                async with asyncio.timeout(_FAREWELL_S):
+                    await self._run.stop(self._desired, reason)
+        except TimeoutError:
+            _LOG.warning("the records could not be given to the controller: %s", reason)
+        finally:
+            self._forget()
 
     def _presence(self, presence: str) -> bytes:
         return encode(
@@ -303,5 +313,5 @@ async def serve(config: AgentConfig, engine_factory: EngineFactory = wall_engine
             retry_s = min(2 * retry_s, _LAST_RETRY_S)
         if retry_s is not None and not agent.finished.is_set():
             await asyncio.sleep(retry_s)
-    await agent.abandon("the agent was told to end")
+    await agent.abandon("the agent was told to end, or lost its broker")
     return 0

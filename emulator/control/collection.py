@@ -72,8 +72,9 @@ class Collection:
         known = [part for part in parts if part]
         if not known:
             return None
+        events = sum((a.snapshot or {}).get("events", 0) for a in self._roster.agents.values())
         try:
-            return merge_records(known)
+            return merge_records(known) | {"events": events}
         except (KeyError, TypeError, ValueError) as error:
             raise RunFailed(f"the records of the agents do not fit together: {error}") from error
 

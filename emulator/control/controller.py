@@ -41,8 +41,8 @@ _REPORT_INTERVAL_S: Final = 0.5
 _CLOCK_EXCHANGES: Final = 8
 _CLOCK_TIMEOUT_S: Final = 1.0
 _STOP_TIMEOUT_S: Final = 20.0
-_LAST_UPLOADS_TIMEOUT_S: Final = 5.0
-"""Agents that have lost the broker stop within 2 s and then put their records by HTTP."""
+_LAST_UPLOADS_TIMEOUT_S: Final = 6.0
+"""Agents that have lost the broker stop within 2 s and then have 4 s to put their records."""
 
 OnProgress = Callable[[Progress], None]
 OnMetrics = Callable[[Mapping[str, Any], Mapping[str, Any]], None]

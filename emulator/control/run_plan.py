@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from dataplane.errors import InputError, Problem
 from emulator.control.assignment import Topology, assign
@@ -12,7 +13,10 @@ from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.control.topics import NAME_PATTERN
 from traffic_profiles.program import Program
 
-__all__ = ["RunPlan", "spread"]
+__all__ = ["DEFAULT_JOIN_TIMEOUT_S", "RunPlan", "spread"]
+
+DEFAULT_JOIN_TIMEOUT_S: Final = 30.0
+"""An agent starts in a second; a loaded machine may take many times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class RunPlan:
     """Address on which jobs are served to the agents."""
     broker_port: int = 0
     """Port of the embedded broker, 0 lets the system choose."""
-    join_timeout_s: float = 30.0
+    join_timeout_s: float = DEFAULT_JOIN_TIMEOUT_S
     """Until every agent has joined, and again until every one is prepared."""
     stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S
     """Wall time without progress after which a run ends."""

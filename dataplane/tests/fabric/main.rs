@@ -5,4 +5,8 @@ mod forwarding;
 mod hosts;
 mod pauses;
 mod port;
+#[path = "../congestion/profiles.rs"]
+#[allow(dead_code)]
+mod profiles;
+mod steady_state;
 mod world;

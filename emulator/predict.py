@@ -7,6 +7,7 @@ import dataplane
 from dataplane.errors import RunError
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job
+from emulator.memory import check_memory
 from emulator.progress import ProgressPoint
 from traffic_profiles.program import NO_ROW
 
@@ -25,9 +26,11 @@ def predict(
 ) -> EngineRecords:
     """Run the job to its end under a virtual clock and return what the engine measured.
 
-    Raises `RunFailed` when the job stalls before all operations are complete, and
-    `RunInterrupted` on Ctrl-C; both carry the records so far.
+    Raises `InputError` when it needs more memory than there is, `RunFailed` when the job stalls
+    before all operations are complete, and `RunInterrupted` on Ctrl-C; the last two carry the
+    records so far.
     """
+    check_memory(job)
     engine = _engine(job)
     patience = _Patience(job)
     try:

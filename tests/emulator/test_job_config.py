@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import dataplane
 from emulator.job_config import job_config
 from emulator.lab import list_labs, load
 from emulator.presets import DCQCN_PRESETS, NOTIFICATION_PRESETS, dcqcn_preset
@@ -33,6 +34,13 @@ def test_no_value_is_missing_where_the_engine_needs_one(name: str) -> None:
             assert value is not None or key in optional, key
 
     walk(document, "")
+
+
+@pytest.mark.parametrize("name", sorted(list_labs()))
+def test_the_engine_takes_the_document_of_every_shipped_lab(name: str) -> None:
+    loaded = load(name)
+    document = job_config(loaded.lab, loaded.fabric, seed=1)
+    assert dataplane.Emulation(json.dumps(document), []).is_done
 
 
 def test_headroom_is_what_the_link_holds_until_the_pause_acts() -> None:

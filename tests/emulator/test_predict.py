@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataplane.errors import InputError
+from emulator import memory
 from emulator.cli import main
 from emulator.commands import execution
 from emulator.control.outcome import RunFailed, RunInterrupted
@@ -50,6 +52,14 @@ def test_progress_counts_up_to_all_operations(demo: Job) -> None:
     assert points[-1].operations_done == points[-1].operations_total > 0
 
 
+def test_a_job_larger_than_the_memory_is_refused_with_the_number(
+    demo: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
+    with pytest.raises(InputError, match=r"needs about \d+\.\d GiB, 0\.0 GiB are available"):
+        predict(demo)
+
+
 def test_ctrl_c_keeps_the_records_so_far(demo: Job) -> None:
     def interrupt(_point: ProgressPoint) -> None:
         raise KeyboardInterrupt
@@ -90,7 +100,7 @@ def test_the_command_writes_records_and_report_and_names_them(
     told = capsys.readouterr().out
     assert status == 0
     assert f"report:  {out / 'report.html'}" in told
-    assert "all_reduce" in told
+    assert "all-reduce" in told
     run = load(out).run
     assert run["command"] == "predict"
     assert run["ops_done"] == run["ops_total"]

@@ -17,7 +17,7 @@ class TraceError(Exception):
     """
 
 def read_trace(path: str | PathLike[str], *, limit_bytes: int | None = None) -> dict[str, Any]:
-    """Read a Chakra v0.0.4 file, plain or gzip, into columns: one row for each node.
+    """Read a Chakra trace of any dialect, plain or gzip, into columns: one row for each node.
 
     The keys are the fields of `traffic_profiles.chakra.TraceTable`, without rank and path. A
     decompressed size above `limit_bytes` is an error. Raises `TraceError`.

@@ -45,7 +45,8 @@ def row_actions(table: TraceTable, options: BindingOptions) -> RowActions:
     counts: Counter[str] = Counter()
     action = np.full(len(table), Action.DELAY, np.uint8)
     action[(table.type == NodeType.INVALID) | (table.type == NodeType.METADATA)] = Action.NONE
-    problems = [*_classify_communication(table, action, counts), *_impossible_values(table, action)]
+    problems = _classify_communication(table, action, counts)
+    problems += _impossible_values(table, action) + _unnamed_dimensions(table, action)
     duration_ps = _durations(table, action, options, counts)
     lane, lanes = _lanes(table, action)
     counts["nodes_of_unknown_type"] = int(np.count_nonzero(table.type > max(NodeType)))
@@ -94,18 +95,37 @@ def _impossible_values(table: TraceTable, action: npt.NDArray[np.uint8]) -> list
     ]
 
 
+def _unnamed_dimensions(table: TraceTable, action: npt.NDArray[np.uint8]) -> list[Problem]:
+    """Collectives over a part of the ranks that only a simulated topology's dimensions tell."""
+    partial = np.zeros(len(table), np.bool_)
+    partial[table.rows_in_some_dimensions.astype(np.int64)] = True
+    named = np.array([bool(name) for name in table.groups] + [False])[table.group]
+    what = "runs over some dimensions only (involved_dim) and names no process group"
+    return _holes(
+        table,
+        (action == Action.COLLECTIVE) & partial & ~named,
+        what,
+        "name the ranks that take part as a process group (pg_name)",
+    )
+
+
 def _transfer_sizes(table: TraceTable) -> npt.NDArray[np.int64]:
     """Bytes of sends and receives; some writers give them as tensor_size."""
     return np.where(table.comm_size >= 0, table.comm_size, table.tensor_size)
 
 
-def _holes(table: TraceTable, mask: Mask, what: str) -> list[Problem]:
+def _holes(
+    table: TraceTable,
+    mask: Mask,
+    what: str,
+    remedy: str = "correct the node: sizes are bytes, ranks global, durations microseconds",
+) -> list[Problem]:
     rows = np.flatnonzero(mask)
     problems = [
         Problem(
             str(table.path),
             f"'{table.name(int(row))}' {what}",
-            "correct the node: sizes are bytes, ranks global, durations microseconds",
+            remedy,
             place=f"rank {table.rank} row {row} node {int(table.id[row])}",
         )
         for row in rows[:_PROBLEMS_AT_MOST]

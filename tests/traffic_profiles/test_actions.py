@@ -1,5 +1,8 @@
 """What a row does: its action, duration and lane."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from traffic_profiles.actions import row_actions
@@ -111,3 +114,14 @@ def test_lanes_are_threads_streams_and_the_device(tmp_path):
     result = actions_of(tmp_path, build)
     names = [result.lanes[lane] if lane != NO_LANE else None for lane in result.lane]
     assert names == ["cpu 3", "cpu", "stream 7", "device", None]
+
+
+def test_a_collective_over_some_dimensions_needs_a_group(tmp_path):
+    """Which ranks a dimension connects is known to the simulator that the trace was made for."""
+    path = tmp_path / "x.0.et"
+    for group, problems in (("", 1), ("g", 0)):
+        builder = TraceBuilder()
+        builder.collective("ar", CollectiveType.ALL_REDUCE, 8, group=group)
+        builder.write(path)
+        table = replace(read_trace(path, 0), rows_in_some_dimensions=np.array([0], np.uint64))
+        assert len(row_actions(table, BindingOptions()).problems) == problems

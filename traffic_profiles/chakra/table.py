@@ -5,7 +5,7 @@ ranks, groups or what a node will do.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class TraceTable:
     path: Path
     """The file."""
     dialect: str
-    """Wire dialect found by structure, for example `v0.0.4` or `v0.0.4 without metadata`."""
+    """What the file was found to be, for example `v0.0.4` or `v0.0.4 without metadata`."""
     id: npt.NDArray[np.uint64]
     """Node id, `uint64[n]`; unique within a well-formed file, meaningless across ranks."""
     type: npt.NDArray[np.uint8]
@@ -75,11 +75,15 @@ class TraceTable:
     tensor_size: npt.NDArray[np.int64]
     """Bytes that a compute or memory node touches."""
     frame_offsets: npt.NDArray[np.uint64]
-    """Byte offset of each node's message in the decompressed file."""
+    """Byte offset of each node's message in the decompressed file; 0 within one JSON document."""
     metadata: Mapping[str, Any]
     """`version` and the attributes of the file's metadata message."""
     process_groups_json: str | None
     """Text of the `process_group:init` node's inputs, when there is one."""
+    rows_in_some_dimensions: npt.NDArray[np.uint64] = field(
+        default_factory=lambda: np.zeros(0, np.uint64)
+    )
+    """Rows whose `involved_dim` leaves out dimensions of a simulated topology."""
 
     def __len__(self) -> int:
         """Count of rows."""

@@ -43,6 +43,7 @@ fn into_dict(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
     hand_over!(id name_offsets name_bytes data_dep_offsets data_deps ctrl_dep_offsets ctrl_deps);
     hand_over!(duration_us start_us is_cpu_op stream tid ts_us comm_type comm_size comm_src);
     hand_over!(comm_dst comm_tag group num_ops tensor_size frame_offsets);
+    hand_over!(rows_in_some_dimensions);
     table.set_item("groups", columns.groups)?;
     table.set_item("process_groups_json", columns.process_groups_json)?;
     table.set_item("dialect", columns.dialect.to_string())?;

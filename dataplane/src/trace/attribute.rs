@@ -23,6 +23,8 @@ pub(super) struct Attributes<'a> {
     pub num_ops: i64,
     pub tensor_size: i64,
     pub group: Option<Cow<'a, str>>,
+    /// `involved_dim` leaves out a dimension of the topology.
+    pub in_some_dimensions: bool,
 }
 
 impl Default for Attributes<'_> {
@@ -41,6 +43,7 @@ impl Default for Attributes<'_> {
             num_ops: -1,
             tensor_size: -1,
             group: None,
+            in_some_dimensions: false,
         }
     }
 }
@@ -60,6 +63,7 @@ enum Known {
     Group,
     NumOps,
     TensorSize,
+    InvolvedDimensions,
 }
 
 impl Known {
@@ -80,6 +84,7 @@ impl Known {
             9 if name == b"comm_type" => Self::CommType,
             10 if name == b"comm_group" => Self::Group,
             11 if name == b"tensor_size" => Self::TensorSize,
+            12 if name == b"involved_dim" => Self::InvolvedDimensions,
             _ => return None,
         };
         Some(known)
@@ -125,6 +130,7 @@ impl<'a> Attributes<'a> {
                         self.group = Some(name);
                     }
                 }
+                Known::InvolvedDimensions => self.in_some_dimensions |= has_false(field, value)?,
                 _ => {
                     if let Some(number) = number(field, value)? {
                         self.set(known, number);
@@ -148,9 +154,39 @@ impl<'a> Attributes<'a> {
             Known::CommTag => self.comm_tag = number,
             Known::NumOps => self.num_ops = number,
             Known::TensorSize => self.tensor_size = number,
-            Known::Group => {}
+            Known::Group => self.group = Some(Cow::Owned(number.to_string())),
+            Known::InvolvedDimensions => self.in_some_dimensions |= number == 0,
         }
     }
+
+    /// Take over a number that is not in a v0.0.4 attribute, by its attribute's name.
+    pub fn put_number(&mut self, name: &[u8], number: i64) {
+        if let Some(known) = Known::named(name) {
+            self.set(known, number);
+        }
+    }
+
+    /// Take over a text that is not in a v0.0.4 attribute, by its attribute's name.
+    pub fn put_text(&mut self, name: &[u8], text: Cow<'a, str>) {
+        if matches!(Known::named(name), Some(Known::Group)) {
+            self.group = Some(text);
+        }
+    }
+}
+
+/// Whether a field of `AttributeProto` is a list of Booleans with a false one.
+fn has_false(field: u32, value: Value<'_>) -> Taken<bool> {
+    let (28, Value::Bytes(list)) = (field, value) else {
+        return Ok(false);
+    };
+    for item in Fields(list) {
+        match item? {
+            (1, Value::Bytes(packed)) if packed.contains(&0) => return Ok(true),
+            (1, Value::Varint(0)) => return Ok(true),
+            _ => {}
+        }
+    }
+    Ok(false)
 }
 
 /// The number that a field of `AttributeProto` holds, whichever alternative it is; None for a

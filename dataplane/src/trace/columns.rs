@@ -37,6 +37,8 @@ pub struct Columns {
     pub tensor_size: Vec<i64>,
     /// Offset of each node's length prefix in the decompressed file.
     pub frame_offsets: Vec<u64>,
+    /// Rows of collectives whose `involved_dim` leaves out dimensions of the topology.
+    pub rows_in_some_dimensions: Vec<u64>,
     /// Names of process groups, in order of first occurrence.
     pub groups: Vec<String>,
     pub(super) group_indices: HashMap<String, i32>,
@@ -73,6 +75,7 @@ impl Default for Columns {
             num_ops: Vec::new(),
             tensor_size: Vec::new(),
             frame_offsets: Vec::new(),
+            rows_in_some_dimensions: Vec::new(),
             groups: Vec::new(),
             group_indices: HashMap::new(),
             metadata: Metadata::default(),

@@ -1,5 +1,6 @@
 //! What can be wrong with a trace file.
 
+use super::sniff::Dialect;
 use thiserror::Error;
 
 /// A trace file that cannot be read: where, what, and what would be right.
@@ -22,6 +23,21 @@ pub(super) struct Fault {
     pub offset: u64,
     pub what: String,
     pub remedy: String,
+}
+
+/// Why decoding in one dialect ends early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The file is wrong.
+    Fault(Fault),
+    /// The file is written in an older dialect: decode it again in that one.
+    Older(Dialect),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// What to do about a file that is damaged.

@@ -2,7 +2,7 @@
 
 use super::attribute::Attributes;
 use super::columns::Columns;
-use super::error::Fault;
+use super::error::{Fault, Stop};
 use super::frames::Frame;
 use super::sniff;
 use super::wire::{self, Fields, Malformed, Taken, Value};
@@ -11,26 +11,29 @@ use super::wire::{self, Fields, Malformed, Taken, Value};
 /// execution trace observer.
 const PROCESS_GROUP_INIT: &[u8] = b"process_group:init";
 
-/// The fields of a node that are not repeated.
+/// The fields of a node that are not repeated, in the numbering of v0.0.4.
 #[derive(Default)]
-struct Node<'a> {
-    id: u64,
-    node_type: u64,
-    name: &'a [u8],
-    start_us: u64,
-    duration_us: u64,
-    inputs: &'a [u8],
-    attributes: Attributes<'a>,
+pub(super) struct Node<'a> {
+    pub id: u64,
+    pub node_type: u64,
+    pub name: &'a [u8],
+    pub start_us: u64,
+    pub duration_us: u64,
+    /// `IOInfo` message.
+    pub inputs: &'a [u8],
+    pub attributes: Attributes<'a>,
     /// A field that v0.0.4 does not have was seen.
-    has_unknown_field: bool,
+    pub has_unknown_field: bool,
 }
 
 /// Append the node in `frame` to `columns`; on error they are left with half a row.
-pub(super) fn decode(frame: &Frame<'_>, columns: &mut Columns) -> Result<(), Fault> {
+pub(super) fn decode(frame: &Frame<'_>, columns: &mut Columns) -> Result<(), Stop> {
     let mut node = Node::default();
     let result = take_fields(frame.bytes, &mut node, columns);
     if result.is_err() || node.has_unknown_field {
-        sniff::refuse_older_dialects(frame)?;
+        if let Some(older) = sniff::older_dialect(frame) {
+            return Err(Stop::Older(older));
+        }
     }
     result.map_err(|Malformed(what)| Fault::malformed(frame.offset, what))?;
     push(frame.offset, &node, columns);
@@ -65,16 +68,18 @@ fn take_fields<'a>(message: &'a [u8], node: &mut Node<'a>, columns: &mut Columns
     Ok(())
 }
 
+/// Take the items of a packed repeated field.
 #[inline]
-fn take_packed(mut input: &[u8], items: &mut Vec<u64>) -> Taken<()> {
+pub(super) fn take_packed(mut input: &[u8], items: &mut Vec<u64>) -> Taken<()> {
     while !input.is_empty() {
         items.push(wire::varint(&mut input)?);
     }
     Ok(())
 }
 
+/// Append a node whose dependencies are in `columns` already.
 #[inline]
-fn push(offset: u64, node: &Node<'_>, columns: &mut Columns) {
+pub(super) fn push(offset: u64, node: &Node<'_>, columns: &mut Columns) {
     columns.id.push(node.id);
     columns.node_type.push(u8::try_from(node.node_type).unwrap_or(u8::MAX));
     columns.name_bytes.extend_from_slice(node.name);
@@ -84,6 +89,9 @@ fn push(offset: u64, node: &Node<'_>, columns: &mut Columns) {
     columns.duration_us.push(node.duration_us);
     columns.start_us.push(node.start_us);
     columns.frame_offsets.push(offset);
+    if node.attributes.in_some_dimensions {
+        columns.rows_in_some_dimensions.push(columns.id.len() as u64 - 1);
+    }
     columns.push_attributes(&node.attributes);
     if node.node_type <= 4 && !node.inputs.is_empty() {
         keep_process_groups(node, columns);
@@ -98,8 +106,9 @@ fn keep_process_groups(node: &Node<'_>, columns: &mut Columns) {
     }
 }
 
+/// Whether a node's name says that its inputs list the process groups.
 #[inline]
-fn names_process_groups(name: &[u8]) -> bool {
+pub(super) fn names_process_groups(name: &[u8]) -> bool {
     // All spellings seen are "## process_group:init ##"; few names begin with '#' or 'p'.
     matches!(name.first(), Some(b'#' | b'p' | b' '))
         && name.windows(PROCESS_GROUP_INIT.len()).any(|part| part == PROCESS_GROUP_INIT)

@@ -38,7 +38,7 @@ fn node(id: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 fn read_bytes(bytes: &[u8]) -> Result<Columns, Fault> {
-    decode(bytes, u64::MAX)
+    decode(|| Ok(bytes), u64::MAX)
 }
 
 #[test]
@@ -128,25 +128,124 @@ fn messages_larger_than_the_window_are_read() {
 }
 
 #[test]
-fn older_dialects_are_named() {
-    let runtime_and_communicator = [0x18, 6, 0x78, 1];
-    let fault = read_bytes(&node(1, &runtime_and_communicator)).unwrap_err();
-    assert!(fault.what.contains("v0.0.1"), "{}", fault.what);
-
-    let typed = field(11, &[field(1, b"comm_size"), vec![0x10, 1, 0x28, 5]].concat());
-    let fault = read_bytes(&node(1, &[field(10, b"[]"), typed].concat())).unwrap_err();
-    assert!(fault.what.contains("v0.0.2 or v0.0.3"), "{}", fault.what);
+fn the_first_dialect_has_other_numbers_and_every_attribute_as_a_field() {
+    let named = framed(&[&[0x08, 1][..], &field(2, b"first"), &[0x18, 3]].concat());
+    let send = node(2, &[0x18, 4, 0x20, 1, 0x88, 1, 3, 0x90, 1, 99, 0x98, 1, 7]);
+    // Nothing in the first node tells the dialect: the second one does.
+    let columns = read_bytes(&[named, send].concat()).unwrap();
+    assert_eq!(columns.dialect.to_string(), "v0.0.1");
+    assert_eq!(columns.node_type, [4, 5]);
+    assert_eq!(columns.data_deps, [1]);
+    assert_eq!((columns.comm_dst[1], columns.comm_size[1], columns.comm_tag[1]), (3, 99, 7));
 }
 
 #[test]
-fn json_is_named_and_not_decoded() {
-    let fault = read_bytes(b"{\n  \"workload_graph\": []}").unwrap_err();
-    assert!(fault.what.contains("workload_graph"));
+fn collectives_of_the_first_dialect_take_todays_numbers() {
+    let types = |number: u8| {
+        let columns = read_bytes(&node(1, &[0x18, 6, 0x38, 0xdc, 0x0b, 0x68, number])).unwrap();
+        (columns.node_type[0], columns.comm_type[0], columns.duration_us[0])
+    };
+    // 1500 ticks of a nanosecond; all-reduce, all-to-all, all-gather, reduce-scatter.
+    assert_eq!([1, 2, 3, 4].map(types), [(7, 0, 2), (7, 6, 2), (7, 2, 2), (7, 7, 2)]);
+}
+
+/// A node of v0.0.2 or v0.0.3: its type and one typed attribute.
+fn typed_node(node_type: u8, name: &str, kind: u8, value: &[u8]) -> Vec<u8> {
+    let attribute = [&field(1, name.as_bytes())[..], &[0x10, kind], value].concat();
+    node(1, &[&[0x18, node_type][..], &field(10, b"[]"), &field(11, &attribute)].concat())
+}
+
+#[test]
+fn typed_attributes_are_told_apart_by_the_kind_of_value() {
+    let read = |bytes: &[u8]| {
+        let columns = read_bytes(bytes).unwrap();
+        (columns.dialect.to_string(), columns.node_type[0], columns.comm_size[0])
+    };
+    let v2 = read(&typed_node(6, "comm_size", 1, &[0x28, 5]));
+    assert_eq!(v2, ("v0.0.2".to_owned(), 7, 5));
+    let v3 = read(&typed_node(7, "comm_size", 2, &[0x30, 5]));
+    assert_eq!(v3, ("v0.0.3 without metadata".to_owned(), 7, 5));
+    let v3_with_unsigned = read(&typed_node(7, "comm_size", 3, &[0x38, 5]));
+    assert_eq!(v3_with_unsigned, v3);
+}
+
+#[test]
+fn typed_attributes_give_duration_place_and_collective() {
+    let duration = read_bytes(&typed_node(4, "runtime", 3, &[0x38, 9])).unwrap();
+    assert_eq!(duration.duration_us, [9]);
+    let place = read_bytes(&typed_node(4, "is_host_op", 0, &[0x20, 1])).unwrap();
+    assert_eq!(place.is_cpu_op, [1]);
+    let kind = read_bytes(&typed_node(7, "comm_type", 3, &[0x38, 4])).unwrap();
+    assert_eq!(kind.comm_type, [5]); // broadcast
+}
+
+#[test]
+fn metadata_with_typed_attributes_is_no_node() {
+    let schema = [&field(1, b"schema")[..], &[0x10, 4], &field(8, b"1.0.1")].concat();
+    let file = [framed(&field(1, &schema)), typed_node(7, "comm_size", 3, &[0x38, 5])].concat();
+    let columns = read_bytes(&file).unwrap();
+    assert_eq!((columns.dialect.to_string(), columns.id.len()), ("v0.0.3".to_owned(), 1));
+}
+
+#[test]
+fn protobuf_json_is_one_document_after_the_other() {
+    let file = br#"{"version": "0.0.4"}{"id": "5", "name": "a", "type": "COMM_COLL_NODE",
+        "dataDeps": ["7"], "durationMicros": "3", "attr": [
+        {"name": "comm_size", "int64Val": "4294967296"}, {"name": "comm_type", "int64Val": "6"},
+        {"name": "is_cpu_op", "boolVal": false}, {"name": "pg_name", "stringVal": "1"}]}{}"#;
+    let columns = read_bytes(file).unwrap();
+    assert_eq!((columns.id[0], columns.node_type[0], columns.duration_us[0]), (5, 7, 3));
+    assert_eq!((columns.comm_size[0], columns.comm_type[0]), (1 << 32, 6));
+    assert_eq!((columns.is_cpu_op[0], &columns.groups[..]), (0, &["1".to_owned()][..]));
+    assert_eq!(columns.data_deps, [7]);
+}
+
+#[test]
+fn documents_with_a_list_of_nodes_are_read() {
+    let feeder = br#"{"workload_graph": [{"Id": 2, "Name": "n", "NodeType": 4, "ctrlDeps": [3],
+        "data_deps": [1], "runtime": 318, "is_cpu_op": true}]}"#;
+    let columns = read_bytes(feeder).unwrap();
+    assert_eq!((columns.duration_us[0], columns.is_cpu_op[0]), (318, 1));
+    assert_eq!((&columns.data_deps[..], &columns.ctrl_deps[..]), (&[1][..], &[3][..]));
+    let stage = br#"{"nodes": [{"id": 2, "name": "n", "node_type": "coll_comm_node",
+        "comm_type": "ALL_TO_ALL", "comm_size": 8, "comm_group": 3}]}"#;
+    let columns = read_bytes(stage).unwrap();
+    assert_eq!((columns.node_type[0], columns.comm_type[0]), (7, 6));
+    assert_eq!(columns.groups, ["3"]);
+}
+
+#[test]
+fn damaged_json_says_where() {
+    let fault = read_bytes(b"{\"workload_graph\": [{]}").unwrap_err();
+    assert!(fault.what.contains("line 1 column 22"), "{}", fault.what);
+    let fault = read_bytes(b"{\"workload_graph\": 3}").unwrap_err();
+    assert!(fault.what.contains("'workload_graph' is no list"), "{}", fault.what);
+}
+
+#[test]
+fn a_collective_over_some_dimensions_only_is_marked() {
+    let dimensions = |flags: &[u8]| attribute("involved_dim", &list(28, flags));
+    let file = [
+        metadata(),
+        node(1, &dimensions(&[1, 1])),
+        node(2, &dimensions(&[1, 0])),
+        node(3, &dimensions(&[])),
+    ];
+    assert_eq!(read_bytes(&file.concat()).unwrap().rows_in_some_dimensions, [1]);
+}
+
+/// A list alternative of an attribute's value, packed.
+fn list(number: u32, items: &[u8]) -> Vec<u8> {
+    let tag = number << 3 | 2;
+    let mut value = vec![tag as u8 | 0x80, (tag >> 7) as u8];
+    value.extend(framed(&field(1, items)));
+    value
 }
 
 #[test]
 fn a_file_beyond_the_limit_is_refused() {
-    assert!(decode(&metadata()[..], 3).unwrap_err().what.contains("larger"));
+    let file = metadata();
+    assert!(decode(|| Ok(&file[..]), 3).unwrap_err().what.contains("larger"));
 }
 
 proptest! {
@@ -155,6 +254,18 @@ proptest! {
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         if let Ok(columns) = read_bytes(&bytes) {
             prop_assert_eq!(columns.id.len(), columns.group.len());
+        }
+    }
+
+    /// JSON with some bytes changed never panics.
+    #[test]
+    fn damaged_json_never_panics(at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
+        let mut file = br#"{"id":"5","type":"COMP_NODE","attr":[{"name":"ts","int64Val":"4"}]}"#
+            .to_vec();
+        let at = at.index(file.len());
+        file[at] = byte;
+        if let Ok(columns) = read_bytes(&file) {
+            prop_assert_eq!(columns.name_offsets.len(), columns.id.len() + 1);
         }
     }
 

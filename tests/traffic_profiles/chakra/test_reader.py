@@ -1,12 +1,19 @@
 """Which file is which rank, and what a damaged file says."""
 
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dataplane.errors import InputError
-from traffic_profiles.chakra import TraceBuilder, read_trace, read_traces
+from traffic_profiles.chakra import (
+    CollectiveType,
+    NodeType,
+    TraceBuilder,
+    read_trace,
+    read_traces,
+)
 
 
 def write(directory: Path, *names: str) -> Path:
@@ -87,7 +94,8 @@ def test_every_bad_file_is_reported_at_once(tmp_path):
     ("content", "expected"),
     [
         (b"", "the file is empty"),
-        (b'{"workload_graph": []}', "workload_graph"),
+        (b'{"traceEvents": []}', "Kineto"),
+        (b'{"a": 1}', "JSON, but no trace in a known form"),
         (b'{"schema": "1.0.2-chakra.0.0.4", "nodes": []}', "PyTorch host execution trace"),
         (b"PK\x03\x04", "archive"),
         (b"not a trace at all", "give a Chakra trace (.et)"),
@@ -138,10 +146,34 @@ def test_nodes_without_a_metadata_message_are_all_read(sample_traces):
     assert (len(table), int(table.id[0])) == (215, 0)
 
 
-def test_the_first_schema_is_named(sample_traces):
-    """v0.0.1 has other fields under the same numbers: it must not be misread."""
+def test_the_first_schema_takes_todays_numbers(sample_traces):
+    """v0.0.1 has other fields and enumerations under the same numbers."""
     prefix = sample_traces / "astra-sim-legacy/runs/example/workload/transformer_2stack"
-    assert "Chakra v0.0.1" in refusal(prefix)
+    table = read_traces(prefix)[0]
+    assert table.dialect == "v0.0.1"
+    assert np.count_nonzero(table.type == NodeType.COMP) == 102
+    assert np.count_nonzero(table.type == NodeType.COMM_COLL) == 40
+    assert table.comm_type[5] == CollectiveType.ALL_GATHER
+    assert table.comm_size[5] == 419430400
+
+
+def test_json_of_the_jsonizer_is_read(sample_traces):
+    """Objects one after the other, without a list."""
+    table = read_trace(sample_traces / "jsonizer-sample" / "T3D.trace.0.json", 0)
+    assert table.dialect == "JSON of chakra_jsonizer"
+    assert table.name(0) == "All-Reduce-X"
+    assert (table.comm_size[0], table.group_name(0), table.duration_us[1]) == (1048576, "0", 100)
+
+
+def test_json_of_the_feeder_holds_the_same_nodes_as_its_protobuf(sample_traces, tmp_path):
+    """One trace is kept in both forms; its names differ by a replacement that was made in one."""
+    with tarfile.open(sample_traces / "mlcommons-chakra" / "json_trace.tar.gz") as archive:
+        archive.extract("jsonData/chakra.0.json", tmp_path, filter="data")
+    from_json = read_trace(tmp_path / "jsonData" / "chakra.0.json", 0)
+    from_protobuf = read_trace(sample_traces / "mlcommons-chakra" / "chakra.0.et.gz", 0)
+    assert np.array_equal(from_json.id, from_protobuf.id)
+    assert np.array_equal(from_json.type, from_protobuf.type)
+    assert np.array_equal(from_json.data_deps, from_protobuf.data_deps)
 
 
 def test_protobuf_is_found_in_a_json_file(sample_traces):

@@ -8,8 +8,10 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
+from metrics.analysis.loads import link_loads
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
+from metrics.records.series import fabric_names
 from metrics.report import facts, provenance, tables
 from metrics.report.charts import distributions, links, queues, ranks, rates
 from metrics.report.figure import Chart
@@ -172,9 +174,10 @@ def _ranks(records: RunRecords) -> tuple[str, Raw]:
 
 def _fabric(records: RunRecords) -> tuple[str, Raw]:
     end_ns = int(records.run.get("emulated_ns", 0))
+    loads = link_loads(records.links, fabric_names(records.run["job"]).links, end_ns)
     blocks = [
-        chart_block(links.link_lines(records.links), "No link has sent anything."),
-        chart_block(links.link_heat_map(records.links)),
+        chart_block(links.link_lines(records.links, loads), "No link has sent anything."),
+        chart_block(links.link_heat_map(records.links, loads)),
         chart_block(
             queues.queue_depths(records.queues, records.run.get("job", {})),
             "No switch queue has held anything.",
@@ -183,7 +186,7 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
     ]
     parts = [element("div", *blocks, class_="charts")]
     if len(records.links):
-        body, note = tables.link_loads(records.links, end_ns)
+        body, note = tables.load_table(loads, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
     return "Fabric", Raw("".join(parts))
 

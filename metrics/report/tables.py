@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from metrics.analysis.fairness import jain_index, max_over_mean
 from metrics.analysis.groups import collective_groups, flow_groups
+from metrics.analysis.loads import tier_balances
 from metrics.analysis.quantiles import QUANTILES
 from metrics.classes import SIZE_CLASSES, size_class_indices
 from metrics.presentation import (
@@ -20,7 +20,6 @@ from metrics.presentation import (
     share_text,
     size_text,
 )
-from metrics.report.charts.links import tier_of
 from metrics.report.markup import Cell, Column, Raw, table
 
 __all__ = [
@@ -28,7 +27,7 @@ __all__ = [
     "counter_table",
     "flow_table",
     "late_ranks",
-    "link_loads",
+    "load_table",
 ]
 
 ROW_LIMIT = 200
@@ -121,19 +120,8 @@ def _ratio(value: float | None) -> Cell:
     return _number(MISSING if value is None else f"{value:.2f}", value)
 
 
-def link_loads(links: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
-    """Bytes and utilisation of the busiest link directions, and how even each tier is."""
-    column = pl.col
-    loads = (
-        links.group_by("link", "direction", "source", "destination", "rate_bps")
-        .agg(
-            column("tx_bytes", "busy_ns", "paused_ns").sum(),
-            column("utilisation_ratio").max().alias("peak"),
-        )
-        .with_columns((column("busy_ns") / max(end_ns, 1)).alias("mean"))
-        .cast({"source": pl.String, "destination": pl.String})
-        .sort("tx_bytes", "source", "destination", descending=[True, False, False])
-    )  # fmt: skip
+def load_table(loads: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
+    """The busiest link directions of `analysis.loads.link_loads`, and how even each tier is."""
     columns = [
         Column("From", numeric=False),
         Column("To", numeric=False),
@@ -152,39 +140,31 @@ def link_loads(links: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
             Cell(row["destination"]),
             _number(rate_text(row["rate_bps"]), row["rate_bps"]),
             _number(size_text(row["tx_bytes"]), row["tx_bytes"]),
-            _number(share_text(row["mean"]), row["mean"]),
-            _number(share_text(row["peak"]), row["peak"]),
+            _number(share_text(row["mean_ratio"]), row["mean_ratio"]),
+            _number(share_text(row["peak_ratio"]), row["peak_ratio"]),
             _number(share_text(row["paused_ns"] / max(end_ns, 1)), row["paused_ns"]),
         ]
         for row in loads.head(LINK_LIMIT).iter_rows(named=True)
     ]
-    return table(columns, rows), _evenness(loads)
-
-
-def _evenness(loads: pl.DataFrame) -> str:
-    """Jain's index and max over mean of the bytes per tier."""
-    tiers = [tier_of(a, b) for a, b in loads.select("source", "destination").iter_rows()]
-    parts = []
-    for tier in sorted(set(tiers)):
-        sizes = loads.filter(pl.Series([name == tier for name in tiers]))["tx_bytes"].to_numpy()
-        index, ratio = jain_index(sizes), max_over_mean(sizes)
-        if index is not None and ratio is not None:
-            parts.append(
-                f"{tier} ({len(sizes)} directions): max/mean {ratio:.2f}, Jain's index {index:.3f}"
-            )
-    shown = min(len(loads), LINK_LIMIT)
-    return f"{shown} of {len(loads)} directions that sent, the busiest. " + "; ".join(parts)
+    balances = [
+        f"{tier.tier}: largest/mean {tier.max_over_mean:.2f}, Jain's index {tier.jain_index:.3f} "
+        f"over {tier.directions} directions"
+        for tier in tier_balances(loads)
+    ]
+    note = f"The busiest {len(rows)} of {len(loads)} link directions. Balance of the bytes, "
+    return table(columns, rows), note + "idle links included: " + "; ".join(balances) + "."
 
 
 def late_ranks(collectives: pl.DataFrame) -> Raw | None:
-    """Which ranks started last in how many collectives, and by how much."""
+    """Which ranks the others waited for, in how many collectives, and how long."""
     column = pl.col
     several = collectives.filter(column("straggler_rank").is_not_null() & (column("ranks") > 1))
-    if several.is_empty():
-        return None
     lateness = column("last_start_ns") - column("start_ns")
+    waited = several.filter(lateness > 0)
+    if waited.is_empty():
+        return None
     late = (
-        several.with_columns(lateness.alias("lateness"))
+        waited.with_columns(lateness.alias("lateness"))
         .group_by("straggler_rank")
         .agg(
             pl.len().alias("times"),

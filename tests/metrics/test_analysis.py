@@ -1,10 +1,12 @@
 """Quantiles, bandwidth factors, ideal times, fairness and overlap."""
 
 import numpy as np
+import polars as pl
 import pytest
 
-from metrics.analysis import bandwidth, fairness, overlap, quantiles
+from metrics.analysis import bandwidth, fairness, loads, overlap, quantiles
 from metrics.analysis.ideal import ideal_model
+from metrics.records.series import fabric_names
 from tests.metrics.synthetic import clos
 
 
@@ -112,6 +114,28 @@ def test_fairness_of_even_and_one_sided_loads() -> None:
     assert fairness.normalised_entropy(even) == pytest.approx(1.0)
     assert fairness.normalised_entropy(lopsided) == pytest.approx(0.0)
     assert fairness.jain_index(np.zeros(4)) is None
+
+
+def test_idle_links_count_in_the_balance_of_their_tier() -> None:
+    """Two of eight directions between switches carry all: largest/mean 4, Jain 1/4."""
+    directions = fabric_names(clos(4)).links
+    links = pl.DataFrame(
+        {
+            "link": ["leaf0-spine0", "leaf1-spine0"],
+            "direction": [0, 1],
+            "tx_bytes": [1000, 1000],
+            "busy_ns": [50, 50],
+            "paused_ns": [0, 0],
+            "utilisation_ratio": [1.0, 1.0],
+        },
+        schema_overrides={"direction": pl.UInt8},
+    )
+    table = loads.link_loads(links, directions, end_ns=100)
+    assert table["mean_ratio"].to_list()[:3] == [0.5, 0.5, 0.0]
+    (balance,) = loads.tier_balances(table)
+    assert (balance.tier, balance.directions) == ("switch to switch", 8)
+    assert balance.max_over_mean == pytest.approx(4.0)
+    assert balance.jain_index == pytest.approx(0.25)
 
 
 def test_exposed_communication_is_what_no_computation_hides() -> None:

@@ -4,11 +4,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from metrics.analysis.loads import tier_of
 from metrics.presentation import duration_unit
 from metrics.report.charts.grid import TimeGrid, time_grid
 from metrics.report.figure import PALETTE, Chart, axis, layout, packed
 
-__all__ = ["link_heat_map", "link_lines", "tier_of"]
+__all__ = ["link_heat_map", "link_lines"]
 
 ROW_LIMIT = 96
 """Most link directions of the heat map, the busiest."""
@@ -20,26 +21,15 @@ _COLOURS = (
 )  # fmt: skip
 
 
-def tier_of(source: str, destination: str) -> str:
-    """Tier of a direction by its end names: a switch end is `name:port`, a NIC's is its name."""
-    if ":" not in source:
-        return "NIC to switch" if ":" in destination else "NIC to NIC"
-    return "switch to switch" if ":" in destination else "switch to NIC"
-
-
-def link_heat_map(links: pl.DataFrame) -> Chart | None:
-    """One row per direction, sorted by tier and name."""
+def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
+    """One row per direction that sent, sorted by tier and name; `loads` has the busiest first."""
     if links.is_empty():
         return None
-    totals = links.group_by("link", "direction", "source", "destination").agg(
-        pl.col("tx_bytes").sum()
-    )
-    shown = totals.cast({"source": pl.String, "destination": pl.String}).top_k(
-        ROW_LIMIT, by="tx_bytes"
-    )
+    shown = loads.head(ROW_LIMIT).filter(pl.col("tx_bytes") > 0)
     keys = sorted(shown.iter_rows(named=True), key=_row_order)
     grid = time_grid(links, BIN_LIMIT)
     values = _utilisation(links, keys, grid)
+    pixels = max(8, min(15, 800 // len(keys)))
     scale, unit = duration_unit(float(grid.width_ns * grid.bins))
     trace = {
         "type": "heatmap",
@@ -54,25 +44,24 @@ def link_heat_map(links: pl.DataFrame) -> Chart | None:
     }
     axes = {
         "xaxis": axis(f"emulated time, {unit}", showgrid=False),
-        "yaxis": axis("", autorange="reversed", tickfont={"size": 10}, showgrid=False,
+        "yaxis": axis("", autorange="reversed", tickfont={"size": min(10, pixels)}, showgrid=False,
                       dtick=1, type="category"),
     }  # fmt: skip
     note = (
-        f"{len(keys)} of {len(totals)} link directions (the busiest; cap {ROW_LIMIT}), mean over "
+        f"{len(keys)} of {len(loads)} link directions (the busiest; cap {ROW_LIMIT}), mean over "
         f"{grid.width_ns / scale:.4g} {unit}. {_DENOMINATOR}"
     )
-    return Chart("Link utilisation", note, [trace], layout(110 + 15 * len(keys), axes))
+    return Chart("Link utilisation", note, [trace], layout(110 + pixels * len(keys), axes))
 
 
-def link_lines(links: pl.DataFrame) -> Chart | None:
-    """Mean and largest utilisation of every tier over time."""
+def link_lines(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
+    """Mean and largest utilisation of every tier over time, idle links included."""
     if links.is_empty():
         return None
-    keys = links.select("link", "direction", "source", "destination").unique()
-    rows = keys.cast({"source": pl.String, "destination": pl.String}).to_dicts()
+    rows = loads.to_dicts()
     grid = time_grid(links, BIN_LIMIT)
     values = _utilisation(links, rows, grid) * 100
-    tiers = np.array([tier_of(row["source"], row["destination"]) for row in rows])
+    tiers = loads["tier"].to_numpy()
     scale, unit = duration_unit(float(grid.width_ns * grid.bins))
     times = packed(grid.middles_ns / scale, "f4")
     data = []
@@ -94,7 +83,8 @@ def link_lines(links: pl.DataFrame) -> Chart | None:
         "xaxis": axis(f"emulated time, {unit}"),
         "yaxis": axis("utilisation, % of line rate", range=[0, 104]),
     }
-    note = f"Over all directions of a tier, in bins of {grid.width_ns / scale:.4g} {unit}. "
+    width = f"{grid.width_ns / scale:.4g} {unit}"
+    note = f"Over all directions of a tier, idle ones included, in bins of {width}. "
     return Chart("Link utilisation by tier", note + _DENOMINATOR, data, layout(340, axes))
 
 

@@ -151,6 +151,27 @@ class Fabric:
             result.append(per_target[target])
         return result
 
+    def paths(self, source: int, target: int, limit: int) -> list[list[str]]:
+        """At most `limit` equal-cost paths between two NICs (indices), as names of links."""
+        start = self.attachment[source]
+        if start is None:
+            link = self.nic_links[source]
+            return [[link.name]] if target in (link.a.index, link.b.index) else []
+        first = self.nic_links[source].name
+        found: list[list[str]] = []
+        waiting = [(start[0], [first])]
+        while waiting and len(found) < limit:
+            switch, names = waiting.pop()
+            ports = set(self.routes(switch)[target])
+            onward = [entry for entry in self.neighbours[switch] if entry[0] in ports]
+            for _, other, link in reversed(onward):
+                path = [*names, link.name]
+                if other.is_switch:
+                    waiting.append((other.index, path))
+                else:
+                    found.append(path)
+        return found
+
     def _ports_towards(self, switch: int, target: int, hops: NDArray[np.int32]) -> list[int]:
         wanted = hops[switch, target] - 1
         if wanted < 0:

@@ -20,7 +20,7 @@ _TABLE_ROWS = 500
 def write_page(ranking: Ranking, path: Path, *, title: str, notes: list[str]) -> None:
     """Write one self-contained HTML file."""
     figure = _figure(ranking)
-    plot = figure.to_html(include_plotlyjs=True, full_html=False)
+    plot = figure.to_html(include_plotlyjs=True, full_html=False, config={"displaylogo": False})
     lines = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
     text = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
@@ -130,4 +130,6 @@ def _table(ranking: Ranking) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

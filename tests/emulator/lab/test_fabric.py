@@ -81,3 +81,13 @@ def test_a_thousand_hosts_expand_in_seconds() -> None:
     for switch in range(len(fabric.switches)):
         fabric.routes(switch)
     assert time.monotonic() - started < 5
+
+
+def test_paths_are_listed_link_by_link() -> None:
+    fabric = clos(leaves=2, spines=2, hosts=2)
+    assert fabric.paths(0, 1, limit=10) == [["host0-leaf0", "host1-leaf0"]]
+    assert fabric.paths(0, 3, limit=10) == [
+        ["host0-leaf0", "leaf0-spine0", "leaf1-spine0", "host3-leaf1"],
+        ["host0-leaf0", "leaf0-spine1", "leaf1-spine1", "host3-leaf1"],
+    ]
+    assert len(fabric.paths(0, 3, limit=1)) == 1

@@ -24,7 +24,7 @@ from emulator.trace_summary import (
     workload_summary,
 )
 from traffic_profiles.binding import bind
-from traffic_profiles.chakra import NodeType, TraceTable, read_traces
+from traffic_profiles.chakra import NodeType, TraceTable, convert_trace, read_traces
 from traffic_profiles.profiles import PROFILES, generate
 from traffic_profiles.workload import Workload
 
@@ -35,6 +35,7 @@ examples:
   rankwire trace info traces/
   rankwire trace validate traces/ --group-file comm_group.json
   rankwire trace show traces/ --rank 0 --type COMM_COLL
+  rankwire trace convert old-traces/ traces/
   rankwire trace profiles
   rankwire trace generate moe-training traces/ --ranks 16 --parameter layers=2"""
 
@@ -58,6 +59,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_binding_options(validate)
     show = _with_traces(actions.add_parser("show", help="nodes of one rank"))
     _add_show_arguments(show)
+    convert = _with_traces(actions.add_parser("convert", help="write traces as Chakra v0.0.4"))
+    convert.add_argument("directory", type=Path, metavar="OUT", help="where to write the traces")
+    convert.add_argument("--gzip", action="store_true", help="compress the files")
     profiles = actions.add_parser("profiles", help="the built-in jobs and their parameters")
     profiles.add_argument("--json", action="store_true", help="print one JSON object")
     _add_generate_arguments(actions.add_parser("generate", help="write a built-in job's traces"))
@@ -110,11 +114,26 @@ def execute(options: argparse.Namespace) -> int:
         "info": _info,
         "validate": _validate,
         "show": _show,
+        "convert": _convert,
         "profiles": _profiles,
         "generate": _generate,
     }[options.action]
     action(options)
     return 0
+
+
+def _convert(options: argparse.Namespace) -> None:
+    tables = read_traces(options.traces)
+    suffix = ".et.gz" if options.gzip else ".et"
+    files = {rank: options.directory / f"trace.{rank}{suffix}" for rank in tables}
+    taken = [str(file) for file in files.values() if file.exists()]
+    if taken:
+        problem = Problem(taken[0], "the file exists", "name an empty directory")
+        raise InputError(problem)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    for rank, trace in tables.items():
+        convert_trace(trace, files[rank])
+    print(f"{len(files)} traces in {options.directory}")
 
 
 def _profiles(options: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """Chakra execution traces: from files to columns, and back to files."""
 
+from traffic_profiles.chakra.conversion import convert_trace
 from traffic_profiles.chakra.node_types import CollectiveType, NodeType
 from traffic_profiles.chakra.reader import read_trace, read_traces, trace_files
 from traffic_profiles.chakra.table import TraceTable
@@ -11,6 +12,7 @@ __all__ = [
     "TraceBuilder",
     "TraceNode",
     "TraceTable",
+    "convert_trace",
     "read_trace",
     "read_traces",
     "trace_files",

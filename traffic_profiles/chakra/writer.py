@@ -13,7 +13,7 @@ from traffic_profiles.chakra.schema import GlobalMetadata, Node
 
 __all__ = ["AttributeValue", "TraceBuilder", "TraceNode", "write_trace"]
 
-AttributeValue = bool | int | float | str | Sequence[str]
+AttributeValue = bool | int | float | str | Sequence[str] | Sequence[bool]
 """Value of an attribute; an int is written as `int64_val`, or `uint64_val` when it needs to be."""
 
 PROCESS_GROUP_NODE = "## process_group:init ##"
@@ -27,8 +27,10 @@ class TraceNode:
     id: int
     """Unique within the file."""
     name: str
-    type: NodeType
+    type: int
+    """`NodeType`, or a number that is unknown to us."""
     duration_us: int = 0
+    start_us: int = 0
     data_deps: Sequence[int] = ()
     """Ids of the nodes that must be done first."""
     ctrl_deps: Sequence[int] = ()
@@ -61,6 +63,7 @@ def _message(node: TraceNode) -> Any:
         name=node.name,
         type=int(node.type),
         duration_micros=node.duration_us,
+        start_time_micros=node.start_us,
         data_deps=node.data_deps,
         ctrl_deps=node.ctrl_deps,
     )
@@ -84,6 +87,8 @@ def _set_attributes(message: Any, attributes: Mapping[str, AttributeValue]) -> N
             attribute.double_val = value
         elif isinstance(value, str):
             attribute.string_val = value
+        elif value and isinstance(value[0], bool):
+            attribute.bool_list.values.extend(value)
         else:
             attribute.string_list.values.extend(value)
 

@@ -51,6 +51,16 @@ def test_tables_are_printed_for_people(traces, capsys):
     assert "the job can run" in capsys.readouterr().out
 
 
+def test_convert_writes_the_same_job(traces, tmp_path, capsys):
+    """And overwrites nothing."""
+    target = tmp_path / "converted"
+    assert main(["trace", "convert", str(traces), str(target), "--gzip"]) == 0
+    capsys.readouterr()
+    before, after = (output(capsys, "validate", path) for path in (traces, target))
+    assert after | {"traces": before["traces"]} == before
+    assert main(["trace", "convert", str(traces), str(target), "--gzip"]) == 2
+
+
 def test_wrong_input_is_one_line_and_status_2(traces, capsys):
     """Problem, place and remedy on stderr, nothing on stdout."""
     (traces / "moe-training.2.et").unlink()

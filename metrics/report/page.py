@@ -99,13 +99,22 @@ def chart_block(chart: Chart | None, missing: str = "") -> Raw:
     )
 
 
+def printed_heading(texts: Sequence[str]) -> Raw:
+    """A style that puts the texts at the top of every printed page."""
+    if not texts:
+        return Raw("")
+    quoted = "".join(
+        c if c.isalnum() or c in " .,:%" else f"\\{ord(c):x} " for c in " ".join(texts)
+    )
+    box = f'@top-left {{ content: "{quoted}"; width: 100%; font: 600 9pt sans-serif; }}'
+    return Raw(f"<style>@media print {{ @page {{ {box} }} }}</style>")
+
+
 def _header(records: RunRecords, title: str) -> Raw:
     """Banners, title, headline figures, facts, warnings."""
     run = records.run
-    lines = [
-        element("div", banner.text, class_=f"banner {banner.level}")
-        for banner in facts.banners(run)
-    ]
+    banners = facts.banners(run)
+    lines = [element("div", banner.text, class_=f"banner {banner.level}") for banner in banners]
     tiles = [
         element(
             "div",
@@ -118,6 +127,7 @@ def _header(records: RunRecords, title: str) -> Raw:
     ]
     return element(
         "header",
+        printed_heading([banner.text for banner in banners]),
         element("div", *lines, class_="banners"),
         element("p", "rankwire report", class_="kicker"),
         element("h1", title),

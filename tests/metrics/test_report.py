@@ -56,7 +56,9 @@ def test_the_ideal_stands_beside_its_share(record: Record) -> None:
 
 def test_scaled_sizes_are_announced_at_the_top(record: Record) -> None:
     """A banner above everything; without scaling there is none."""
-    assert "scaled by 0.01" in page_of(record(moe_run(), size_scale=0.01))
+    page = page_of(record(moe_run(), size_scale=0.01))
+    assert "scaled by 0.01" in page[page.index('class="banners"') :]
+    assert "scaled by 0.01" in page[page.index("@page { @top-left") :].split("}")[0]
     assert 'class="banner ' not in without_library(page_of(record(moe_run(), "b", size_scale=1.0)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulator.control import columns
+from emulator.control.engine import empty_records
 from emulator.control.merge import merge_completed, merge_records, reported_operations
 from emulator.control.messages import BlockedOperation, MalformedMessage
 from emulator.control.outcome import (
@@ -74,7 +75,9 @@ class Collection:
             return None
         events = sum((a.snapshot or {}).get("events", 0) for a in self._roster.agents.values())
         try:
-            return merge_records(known) | {"events": events}
+            return merge_records([empty_records(self._plan.config_json), *known]) | {
+                "events": events
+            }
         except (KeyError, TypeError, ValueError) as error:
             raise RunFailed(f"the records of the agents do not fit together: {error}") from error
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import dataplane
 from emulator.control.job_document import JobDocument
 
-__all__ = ["Engine", "EngineFactory", "wall_engine"]
+__all__ = ["Engine", "EngineFactory", "empty_records", "wall_engine"]
 
 
 class Engine(Protocol):
@@ -63,3 +63,15 @@ def wall_engine(job: JobDocument, bind_address: str) -> Engine:
         job.config_json, programs, list(job.nodes), job.time_dilation, bind_address
     )
     return engine
+
+
+def empty_records(config_json: str) -> dict[str, Any]:
+    """Return the engine's tables without a row, for what no agent has reported."""
+    emptied: dict[str, Any] = _without_rows(dataplane.Emulation(config_json, []).records())
+    return emptied
+
+
+def _without_rows(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {name: _without_rows(branch) for name, branch in tree.items()}
+    return tree[:0]

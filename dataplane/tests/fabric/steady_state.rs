@@ -8,13 +8,14 @@
 //! independent packet simulation.
 
 use crate::hosts::{Notifier, Paced};
-use crate::profiles::paper;
+use crate::profiles::{mlx5, paper};
 use crate::world::{CONTROL, DATA, GBPS, Host, US, World, job, lossy, packet};
-use _native::config::{CnpMode, CongestionControlConfig, EcnConfig};
-use _native::congestion::{CongestionControl, Controller};
+use _native::config::{
+    CnpMode, CongestionControlConfig, DcqcnConfig, EcnConfig, NotificationPointConfig,
+};
+use _native::congestion::{CongestionControl, Controller, Dcqcn};
 use _native::fabric::PortLink;
 
-const RATE_BPS: u64 = 40 * GBPS;
 const WIRE_BYTES: u32 = 982;
 
 /// What was measured over a window of time.
@@ -28,24 +29,51 @@ struct Measured {
     mean_alpha: f64,
 }
 
-/// `senders` hosts send to one more; each link delays by `delay_ps`.
-fn world(senders: u16, delay_ps: u64, mode: CnpMode) -> World {
+/// A switch, its links and the rules of its senders and receiver.
+#[derive(Clone, Copy)]
+struct Scenario {
+    rate_bps: u64,
+    /// Of each of the four links of the control loop.
+    delay_ps: u64,
+    ecn: EcnConfig,
+    dcqcn: DcqcnConfig,
+    cnp_interval_ps: u64,
+    mode: CnpMode,
+}
+
+/// The paper's at 40 Gb/s, with a control loop of 4 us.
+fn paper_scenario(mode: CnpMode) -> Scenario {
+    Scenario {
+        rate_bps: 40 * GBPS,
+        delay_ps: US,
+        ecn: EcnConfig { kmin_bytes: 5_000, kmax_bytes: 200_000, pmax_ratio: 0.01 },
+        dcqcn: paper(),
+        cnp_interval_ps: 50 * US,
+        mode,
+    }
+}
+
+/// `senders` hosts send to one more.
+fn world(scenario: &Scenario, senders: u16) -> World {
     let mut priorities = lossy();
-    let profile = EcnConfig { kmin_bytes: 5_000, kmax_bytes: 200_000, pmax_ratio: 0.01 };
-    priorities[usize::from(DATA.1)].ecn = Some(profile);
-    let mut job = job(senders + 1, 64_000_000, priorities);
-    job.notification_point.mode = mode;
-    let congestion_control = CongestionControlConfig::Dcqcn(paper());
+    priorities[usize::from(DATA.1)].ecn = Some(scenario.ecn);
+    let job = job(senders + 1, 64_000_000, priorities);
+    let point = NotificationPointConfig {
+        mode: scenario.mode,
+        cnp_interval_ps: scenario.cnp_interval_ps,
+        ..job.notification_point
+    };
+    let congestion_control = CongestionControlConfig::Dcqcn(scenario.dcqcn);
+    let rate_bps = scenario.rate_bps;
     let sender = |port: u16| -> Box<dyn Host> {
-        let controller = Controller::new(&congestion_control, RATE_BPS);
+        let controller = Controller::new(&congestion_control, rate_bps);
         let packet = packet(port, senders, DATA.0, WIRE_BYTES);
-        Box::new(Paced::new(controller, packet, RATE_BPS, u64::from(port)))
+        Box::new(Paced::new(controller, packet, rate_bps, u64::from(port)))
     };
     let mut hosts: Vec<Box<dyn Host>> = (0..senders).map(sender).collect();
-    let point = &job.notification_point;
     let count = usize::from(senders);
-    hosts.push(Box::new(Notifier::new(point, RATE_BPS, senders, count, CONTROL.0)));
-    World::new(&job, PortLink { rate_bps: RATE_BPS, delay_ps }, hosts)
+    hosts.push(Box::new(Notifier::new(&point, rate_bps, senders, count, CONTROL.0)));
+    World::new(&job, PortLink { rate_bps, delay_ps: scenario.delay_ps }, hosts)
 }
 
 /// Bytes received per sender and notifications handled.
@@ -54,7 +82,9 @@ fn progress(world: &World, senders: usize) -> (Vec<u64>, u64) {
     (world.host::<Notifier>(senders).bytes.clone(), cnps)
 }
 
-fn measure(mut world: World, senders: usize, warm_up_ps: u64, window_ps: u64) -> Measured {
+fn measure(scenario: &Scenario, senders: u16, warm_up_ps: u64, window_ps: u64) -> Measured {
+    let mut world = world(scenario, senders);
+    let senders = usize::from(senders);
     world.run_until(warm_up_ps);
     let before = progress(&world, senders);
     let (mut area, mut square, mut alphas, mut samples) = (0.0, 0.0, 0.0, 0.0);
@@ -79,7 +109,7 @@ fn measure(mut world: World, senders: usize, warm_up_ps: u64, window_ps: u64) ->
         mean_queue_bytes,
         queue_deviation_bytes: (square / samples - mean_queue_bytes.powi(2)).sqrt(),
         cnps_per_second: (after.1 - before.1) as f64 / seconds / senders as f64,
-        utilisation: total * on_line * 8.0 / seconds / RATE_BPS as f64,
+        utilisation: total * on_line * 8.0 / seconds / scenario.rate_bps as f64,
         jain: total * total / (senders as f64 * squares),
         mean_alpha: alphas / samples,
     }
@@ -107,11 +137,9 @@ struct Expected {
     alpha: f64,
 }
 
-/// The control loop takes 4 us: four links of 1 us.
 fn check(mode: CnpMode, expected: &Expected, tolerance: f64) {
-    let senders = usize::from(expected.senders);
-    let world = world(expected.senders, US, mode);
-    let measured = measure(world, senders, 200_000 * US, 200_000 * US);
+    let senders = expected.senders;
+    let measured = measure(&paper_scenario(mode), senders, 200_000 * US, 200_000 * US);
     println!("N={senders} {mode:?}: {measured:?}");
     assert_near("queue", measured.mean_queue_bytes, expected.queue_bytes, tolerance);
     assert_near("notifications", measured.cnps_per_second, expected.cnps_per_second, tolerance);
@@ -165,11 +193,72 @@ fn the_approximate_fixed_point_is_the_published_one() {
 #[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn ten_senders_oscillate_when_the_control_loop_takes_85_microseconds() {
     let deviation_bytes = |delay_ps| {
-        let world = world(10, delay_ps, CnpMode::Immediate);
-        measure(world, 10, 100_000 * US, 100_000 * US).queue_deviation_bytes
+        let scenario = Scenario { delay_ps, ..paper_scenario(CnpMode::Immediate) };
+        measure(&scenario, 10, 100_000 * US, 100_000 * US).queue_deviation_bytes
     };
     let (short, long) = (deviation_bytes(US), deviation_bytes(85 * US / 4));
     println!("deviation {short} at 4 us, {long} at 85 us");
     assert!(long > 2.0 * short, "{short} at 4 us, {long} at 85 us");
     assert_near("deviation", long, 79_000.0, 0.2);
+}
+
+/// mlx5's at 100 Gb/s.
+fn mlx5_scenario(pmax_ratio: f64) -> Scenario {
+    Scenario {
+        rate_bps: 100 * GBPS,
+        delay_ps: US,
+        ecn: EcnConfig { kmin_bytes: 150_000, kmax_bytes: 1_500_000, pmax_ratio },
+        dcqcn: mlx5(),
+        cnp_interval_ps: 4 * US,
+        mode: CnpMode::Immediate,
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
+fn the_defaults_of_mlx5_settle_where_another_simulation_has_them() {
+    for (pmax_ratio, queues_bytes) in
+        [(1.0, [70e3, 82e3, 97e3, 133e3]), (0.1, [121e3, 152e3, 162e3, 177e3])]
+    {
+        for (senders, queue_bytes) in [2, 4, 8, 16].into_iter().zip(queues_bytes) {
+            let scenario = mlx5_scenario(pmax_ratio);
+            let measured = measure(&scenario, senders, 100_000 * US, 50_000 * US);
+            println!("N={senders} mlx5 Pmax {pmax_ratio}: {measured:?}");
+            assert_near("queue", measured.mean_queue_bytes, queue_bytes, 0.15);
+            assert!(measured.utilisation > 0.99, "{measured:?}");
+        }
+    }
+}
+
+/// The increase timer runs by the clock, but a notification needs a packet: at a rate at which less
+/// than a packet passes between increases, rates rise more often than they fall.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
+fn a_minimum_rate_below_a_packet_per_increase_never_drains_an_incast_of_64() {
+    let queue_bytes = |min_rate_bps| {
+        let mut scenario = mlx5_scenario(1.0);
+        scenario.dcqcn.min_rate_bps = min_rate_bps;
+        measure(&scenario, 64, 40_000 * US, 2_000 * US).mean_queue_bytes
+    };
+    assert!(queue_bytes(1_000_000) > 30e6, "the buffer stays full");
+    assert!(queue_bytes(GBPS) < 300e3, "the queue is between its thresholds");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
+fn a_sender_at_a_fortieth_of_the_line_has_its_half_within_100_ms() {
+    let scenario = paper_scenario(CnpMode::ImmediateAndTrailing);
+    let mut world = world(&scenario, 2);
+    let slow = Dcqcn::new(&scenario.dcqcn, scenario.rate_bps).with_rates(GBPS, GBPS);
+    let packet = packet(0, 2, DATA.0, WIRE_BYTES);
+    let controller = Controller::Dcqcn(Box::new(slow));
+    world.hosts[0] = Box::new(Paced::new(controller, packet, scenario.rate_bps, 9));
+    world.run_until(100_000 * US);
+    let before = progress(&world, 2).0;
+    world.run_until(120_000 * US);
+    let after = progress(&world, 2).0;
+    let sent = |port: usize| (after[port] - before[port]) as f64;
+    let (first, second) = (sent(0), sent(1));
+    let jain = (first + second).powi(2) / (2.0 * (first * first + second * second));
+    assert!(jain >= 0.99, "{first} and {second}");
 }

@@ -4,7 +4,7 @@ use _native::config::{JobConfig, PriorityConfig};
 use _native::fabric::{Output, PortLink, Switch};
 use _native::roce::opcode::Opcode;
 use _native::roce::packet::{Bth, Ecn, Frame, Packet, Payload};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// One gigabit per second.
@@ -28,12 +28,37 @@ pub trait Host {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    AtSwitch(u16),
-    AtHost(u16),
+    AtSwitch(u16, Frame),
+    AtHost(u16, Frame),
     WakeSwitch(u32),
     WakeHost(u16),
+}
+
+/// An event in the order of time and, at one time, of being pushed.
+struct Scheduled {
+    key: (u64, u64),
+    event: Event,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
 }
 
 /// See the module documentation.
@@ -44,8 +69,7 @@ pub struct World {
     /// Frames that the switch sent, in the order of their last bits, where they are recorded.
     pub sent: Option<Vec<(u16, Frame, u64)>>,
     links: Vec<PortLink>,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    frames: std::collections::HashMap<u64, Frame>,
+    events: BinaryHeap<Reverse<Scheduled>>,
     sequence: u64,
     host_wake_ps: Vec<u64>,
     outputs: Vec<Output>,
@@ -65,7 +89,6 @@ impl World {
             hosts,
             links,
             events: BinaryHeap::new(),
-            frames: Default::default(),
             sequence: 0,
             outputs: Vec::new(),
         };
@@ -73,72 +96,71 @@ impl World {
         world
     }
 
-    fn push(&mut self, at_ps: u64, event: Event, frame: Option<Frame>) {
+    fn push(&mut self, at_ps: u64, event: Event) {
         self.sequence += 1;
-        if let Some(frame) = frame {
-            self.frames.insert(self.sequence, frame);
-        }
-        self.events.push(Reverse((at_ps, self.sequence, event)));
+        self.events.push(Reverse(Scheduled { key: (at_ps, self.sequence), event }));
     }
 
     fn poll_host(&mut self, index: u16) {
         let host = usize::from(index);
         while let Some((frame, end_ps)) = self.hosts[host].poll(self.now_ps) {
             let at_ps = end_ps + self.links[host].delay_ps;
-            self.push(at_ps, Event::AtSwitch(index), Some(frame));
+            self.push(at_ps, Event::AtSwitch(index, frame));
         }
         if let Some(at_ps) = self.hosts[host].next_ps() {
             let at_ps = at_ps.max(self.now_ps + 1);
             if at_ps < self.host_wake_ps[host] {
                 self.host_wake_ps[host] = at_ps;
-                self.push(at_ps, Event::WakeHost(index), None);
+                self.push(at_ps, Event::WakeHost(index));
             }
         }
     }
 
     fn drain(&mut self) {
-        for output in std::mem::take(&mut self.outputs) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
             match output {
-                Output::Wake { token, at_ps } => self.push(at_ps, Event::WakeSwitch(token), None),
+                Output::Wake { token, at_ps } => self.push(at_ps, Event::WakeSwitch(token)),
                 Output::Transmit { port, frame, end_ps } => {
                     if let Some(sent) = &mut self.sent {
                         sent.push((port, frame.clone(), end_ps));
                     }
                     let at_ps = end_ps + self.links[usize::from(port)].delay_ps;
-                    self.push(at_ps, Event::AtHost(port), Some(frame));
+                    self.push(at_ps, Event::AtHost(port, frame));
                 }
             }
         }
+        self.outputs = outputs;
     }
 
     /// Handle the next event, if it is not later than `until_ps`.
     pub fn step(&mut self, until_ps: u64) -> bool {
-        if self.events.peek().is_none_or(|Reverse((at_ps, ..))| *at_ps > until_ps) {
+        if self.events.peek().is_none_or(|Reverse(next)| next.key.0 > until_ps) {
             return false;
         }
-        let Some(Reverse((at_ps, sequence, event))) = self.events.pop() else { return false };
+        let Some(Reverse(Scheduled { key: (at_ps, _), event })) = self.events.pop() else {
+            return false;
+        };
         self.now_ps = at_ps;
-        let frame = self.frames.remove(&sequence);
-        match (event, frame) {
-            (Event::AtSwitch(port), Some(frame)) => {
+        match event {
+            Event::AtSwitch(port, frame) => {
                 self.switch.handle_frame(at_ps, port, frame, &mut self.outputs);
                 self.drain();
             }
-            (Event::WakeSwitch(token), _) => {
+            Event::WakeSwitch(token) => {
                 self.switch.handle_wake(at_ps, token, &mut self.outputs);
                 self.drain();
             }
-            (Event::AtHost(host), Some(frame)) => {
+            Event::AtHost(host, frame) => {
                 self.hosts[usize::from(host)].handle_frame(at_ps, frame);
                 self.poll_host(host);
             }
-            (Event::WakeHost(host), _) => {
+            Event::WakeHost(host) => {
                 if self.host_wake_ps[usize::from(host)] == at_ps {
                     self.host_wake_ps[usize::from(host)] = u64::MAX;
                 }
                 self.poll_host(host);
             }
-            _ => unreachable!("an arrival has a frame"),
         }
         true
     }

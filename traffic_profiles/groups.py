@@ -135,7 +135,11 @@ def _is_group_map(content: object) -> bool:
 
 
 def _declared_groups(table: TraceTable, world: Ranks) -> tuple[dict[str, Ranks], Problem | None]:
-    """Groups that the trace's `process_group:init` node lists, and what is wrong with it."""
+    """Groups that the trace's `process_group:init` node lists, and what is wrong with it.
+
+    A group without ranks is the whole world of the traced job, which may be larger than what
+    there are traces of.
+    """
     text = table.process_groups_json
     if text is None:
         return {}, None
@@ -144,7 +148,8 @@ def _declared_groups(table: TraceTable, world: Ranks) -> tuple[dict[str, Ranks],
     try:
         listed = json.loads(text[begin : end + 2]) if begin >= 0 else []
         groups = {
-            str(group["pg_name"]): tuple(int(rank) for rank in group["ranks"]) or world
+            str(group["pg_name"]): tuple(int(rank) for rank in group["ranks"])
+            or tuple(range(int(group.get("group_size", len(world)))))
             for group in listed
         }
     except (ValueError, KeyError, TypeError):

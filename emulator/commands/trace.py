@@ -24,7 +24,14 @@ from emulator.trace_summary import (
     workload_summary,
 )
 from traffic_profiles.binding import bind
-from traffic_profiles.chakra import NodeType, TraceTable, convert_trace, read_traces
+from traffic_profiles.chakra import (
+    NodeType,
+    TraceTable,
+    convert_trace,
+    rank_of,
+    read_trace,
+    read_traces,
+)
 from traffic_profiles.profiles import PROFILES, generate
 from traffic_profiles.workload import Workload
 
@@ -80,7 +87,7 @@ def _with_traces(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def _add_show_arguments(parser: argparse.ArgumentParser) -> None:
     types = [node_type.name for node_type in NodeType]
-    parser.add_argument("--rank", type=int, default=0, metavar="N", help="rank (default 0)")
+    parser.add_argument("--rank", type=int, metavar="N", help="rank (default: the first)")
     parser.add_argument("--type", choices=types, help="only nodes of this type")
     parser.add_argument(
         "--name", metavar="PATTERN", help="only names that match, for example '*nccl*'"
@@ -179,8 +186,16 @@ def _generate(options: argparse.Namespace) -> None:
     print(f"{len(written.files)} traces of {written.name} in {written.directory}")
 
 
+def _inspected(path: Path) -> dict[int, TraceTable]:
+    """Traces to look at: those of a job, or one file by itself, whatever its name."""
+    if not path.is_file():
+        return read_traces(path)
+    rank = rank_of(path) or 0
+    return {rank: read_trace(path, rank)}
+
+
 def _info(options: argparse.Namespace) -> None:
-    tables = read_traces(options.traces)
+    tables = _inspected(options.traces)
     if options.json:
         ranks = {rank: rank_summary(table) for rank, table in tables.items()}
         print(json.dumps({"traces": str(options.traces), "ranks": ranks}))
@@ -242,16 +257,17 @@ def _instances_table(workload: Workload) -> Table:
 
 
 def _show(options: argparse.Namespace) -> None:
-    tables = read_traces(options.traces)
-    if options.rank not in tables:
-        what = f"there is no rank {options.rank}"
-        raise InputError(Problem("--rank", what, f"name one of 0..{len(tables) - 1}"))
-    trace = tables[options.rank]
+    tables = _inspected(options.traces)
+    rank = next(iter(tables)) if options.rank is None else options.rank
+    if rank not in tables:
+        remedy = f"name one of {', '.join(map(str, tables))}"
+        raise InputError(Problem("--rank", f"there is no rank {rank}", remedy))
+    trace = tables[rank]
     rows = list(_chosen_rows(trace, options))
     shown = rows[: options.limit] if options.limit > 0 else rows
     nodes = [node_summary(trace, row) for row in shown]
     if options.json:
-        print(json.dumps({"rank": options.rank, "matching": len(rows), "nodes": nodes}))
+        print(json.dumps({"rank": rank, "matching": len(rows), "nodes": nodes}))
         return
     table = Table("row", "id", "type", "name", "us", "attributes", "data_deps", box=None)
     for node in nodes:

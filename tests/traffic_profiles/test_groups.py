@@ -81,6 +81,15 @@ def test_one_name_may_mean_other_ranks_elsewhere(job):
     assert len(workload.instances) == 2
 
 
+def test_traces_of_a_part_of_the_job_are_refused(job):
+    """A group of all ranks says how many there were."""
+    made = job(2)
+    for builder in made.ranks:
+        builder.process_groups({"w": []}, world_size=4)
+        builder.collective("ar", ALL_REDUCE, 8, group="w")
+    assert "process group 'w' has ranks without a trace: [2, 3]" in made.refusal()
+
+
 def test_a_cut_declaration_asks_for_a_group_file(job):
     """PyTorch cuts the text when there are many ranks."""
     made = job(2)

@@ -2,7 +2,7 @@
 
 from traffic_profiles.chakra.conversion import convert_trace
 from traffic_profiles.chakra.node_types import CollectiveType, NodeType
-from traffic_profiles.chakra.reader import read_trace, read_traces, trace_files
+from traffic_profiles.chakra.reader import rank_of, read_trace, read_traces, trace_files
 from traffic_profiles.chakra.table import TraceTable
 from traffic_profiles.chakra.writer import TraceBuilder, TraceNode, write_trace
 
@@ -13,6 +13,7 @@ __all__ = [
     "TraceNode",
     "TraceTable",
     "convert_trace",
+    "rank_of",
     "read_trace",
     "read_traces",
     "trace_files",

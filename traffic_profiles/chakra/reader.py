@@ -15,7 +15,7 @@ import dataplane
 from dataplane.errors import InputError, Problem
 from traffic_profiles.chakra.table import TraceTable
 
-__all__ = ["read_trace", "read_traces", "trace_files"]
+__all__ = ["rank_of", "read_trace", "read_traces", "trace_files"]
 
 _TRACE_NAME = re.compile(
     r"(?:(?P<stem>.*)\.)?(?P<rank>\d+)\.(?:et|eg|chakra|pb|json)(?:\.gz)?", re.IGNORECASE
@@ -43,6 +43,12 @@ def read_traces(path: Path | Sequence[Path]) -> dict[int, TraceTable]:
     if problems:
         raise InputError(*problems)
     return tables
+
+
+def rank_of(file: Path) -> int | None:
+    """Rank that a file's name claims, or None."""
+    match = _TRACE_NAME.fullmatch(file.name)
+    return int(match["rank"]) if match else None
 
 
 def read_trace(path: Path, rank: int) -> TraceTable:
@@ -88,9 +94,9 @@ def _claims(candidates: Iterable[Path]) -> dict[int, list[Path]]:
     """Rank -> the files whose name claims it."""
     claims: defaultdict[int, list[Path]] = defaultdict(list)
     for file in candidates:
-        match = _TRACE_NAME.fullmatch(file.name)
-        if match:
-            claims[int(match["rank"])].append(file)
+        rank = rank_of(file)
+        if rank is not None:
+            claims[rank].append(file)
     return dict(sorted(claims.items()))
 
 

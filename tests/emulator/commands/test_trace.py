@@ -44,6 +44,13 @@ def test_show_filters_nodes(traces, capsys):
     assert output(capsys, "show", traces, "--name", "nothing*")["nodes"] == []
 
 
+def test_one_file_can_be_looked_at(traces, capsys):
+    """Without the other ranks, and under any name."""
+    file = traces / "moe-training.2.et"
+    assert list(output(capsys, "info", file)["ranks"]) == ["2"]
+    assert output(capsys, "show", file.rename(traces / "any-name"))["rank"] == 0
+
+
 def test_tables_are_printed_for_people(traces, capsys):
     """Without `--json`."""
     for action in ("info", "validate", "show"):

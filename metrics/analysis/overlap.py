@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["covered_ns", "merged", "time_shares"]
+__all__ = ["covered_ns", "merged", "rank_time_shares", "time_shares"]
 
 Spans = NDArray[np.int64]
 """int64[n, 2]: start and end of each span, ns."""
@@ -51,3 +52,24 @@ def time_shares(
         "exposed_communication_ns": either - busy,
         "idle_ns": max(total_ns - either, 0),
     }
+
+
+def rank_time_shares(timeline: pl.DataFrame, total_ns: int) -> dict[int, dict[str, int]]:
+    """`time_shares` of every rank from `rank`, `kind`, `start_ns` and `end_ns` of its spans.
+
+    The kind of a computation is `compute`; a span without an end lasts until `total_ns`.
+    """
+    spans = timeline.select(
+        "rank",
+        (pl.col("kind") == "compute").alias("computes"),
+        "start_ns",
+        pl.col("end_ns").fill_null(total_ns),
+    )
+    shares = {}
+    for (rank,), mine in spans.sort("rank").group_by("rank", maintain_order=True):
+        computes = mine["computes"].to_numpy()
+        starts, ends = mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy()
+        shares[int(rank)] = time_shares(
+            (starts[computes], ends[computes]), (starts[~computes], ends[~computes]), total_ns
+        )
+    return shares

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dataplane.errors import RunError
 from metrics.analysis.ideal import IdealModel, ideal_model
+from metrics.analysis.overlap import rank_time_shares
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.flows import flow_table
@@ -60,6 +61,7 @@ def write_records(
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)
+    facts["rank_time_shares"] = _mean_shares(tables["timeline"], facts["emulated_ns"])
     store(Path(directory), facts, tables)
     return load(directory)
 
@@ -109,6 +111,14 @@ def _facts(
         "failures": failures,
         "counters": counters,
         "job": config,
+    }
+
+
+def _mean_shares(timeline: pl.DataFrame, emulated_ns: int) -> dict[str, float]:
+    """Mean over the ranks of the time computed, communicated, exposed and idle, ns."""
+    shares = list(rank_time_shares(timeline, emulated_ns).values())
+    return {
+        name: sum(share[name] for share in shares) / len(shares) for name in (shares or [{}])[0]
     }
 
 

@@ -80,6 +80,7 @@ def headline(records: RunRecords) -> list[Tile]:
         Tile("Completion time, median", duration_text(times["p50"]),
              f"largest {duration_text(times['max'])}"),
         Tile("Of ideal, median", share_text(median), "collectives of two ranks or more"),
+        Tile("Exposed communication", share_text(_exposed(records.run)), "of time, mean of ranks"),
         Tile(f"Flow slowdown, {tail}", f"{slowdown[tail]:.2f}" if slowdown["count"] else "n/a",
              f"{count_text(slowdown['count'])} flows"),
         Tile("ECN marks", count_text(int(queues["marked_packets"].sum())), "at egress queues"),
@@ -87,6 +88,13 @@ def headline(records: RunRecords) -> list[Tile]:
         Tile("Dropped", count_text(drops), "packets", drops > 0),
         Tile("Sent again", count_text(int(collectives["retransmitted_packets"].sum())), "packets"),
     ]  # fmt: skip
+
+
+def _exposed(run: Mapping[str, Any]) -> float | None:
+    """Time in which a rank communicates and computes nothing, over the emulated time."""
+    total_ns = run.get("emulated_ns", 0)
+    spent = run.get("rank_time_shares") or {}
+    return spent["exposed_communication_ns"] / total_ns if spent and total_ns else None
 
 
 _NAMED = {

@@ -155,6 +155,15 @@ def test_the_timeline_names_computations_and_collectives(tmp_path: Path) -> None
     assert first["name"].to_list()[:2] == ["r1n0", "all_reduce#1"]
 
 
+def test_the_mean_time_shares_add_up_to_the_run(tmp_path: Path) -> None:
+    """Computed, exposed and idle time of a rank together are the run."""
+    run = write(tmp_path, moe_run()).run
+    shares = run["rank_time_shares"]
+    parts = ("compute_ns", "exposed_communication_ns", "idle_ns")
+    assert sum(shares[part] for part in parts) == pytest.approx(run["emulated_ns"], abs=2)
+    assert shares["exposed_communication_ns"] <= shares["communication_ns"]
+
+
 def test_a_million_flows_take_seconds(tmp_path: Path) -> None:
     """The writer is vectorised: a large program costs no Python per operation."""
     run = moe_run(ranks=2, iterations=1, layers=1)

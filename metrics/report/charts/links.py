@@ -83,8 +83,8 @@ def link_lines(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
         "xaxis": axis(f"emulated time, {unit}"),
         "yaxis": axis("utilisation, % of line rate", range=[0, 104]),
     }
-    width = f"{grid.width_ns / scale:.4g} {unit}"
-    note = f"Over all directions of a tier, idle ones included, in bins of {width}. "
+    bin_text = f"{grid.width_ns / scale:.4g} {unit}"
+    note = f"Over all directions of a tier, idle ones included, in bins of {bin_text}. "
     return Chart("Link utilisation by tier", note + _DENOMINATOR, data, layout(340, axes))
 
 

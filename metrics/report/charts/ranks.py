@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from metrics.analysis.overlap import time_shares
+from metrics.analysis.overlap import rank_time_shares
 from metrics.presentation import colour_of, count_text, duration_unit, kind_text
 from metrics.report.figure import Chart, axis, layout, packed
 
@@ -93,7 +93,8 @@ def time_split(timeline: pl.DataFrame, end_ns: int) -> Chart | None:
     if timeline.is_empty() or end_ns <= 0:
         return None
     ranks = chosen_ranks(timeline)
-    shares = [_shares(timeline.filter(rank=rank), end_ns) for rank in ranks]
+    by_rank = rank_time_shares(timeline.filter(pl.col("rank").is_in(ranks)), end_ns)
+    shares = [by_rank[rank] for rank in ranks]
     parts = (
         ("compute_ns", "computation", colour_of("compute")),
         ("exposed_communication_ns", "exposed communication", "#e07b39"),
@@ -120,16 +121,4 @@ def time_split(timeline: pl.DataFrame, end_ns: int) -> Chart | None:
     )
     return Chart(
         "Where the time went", note, data, layout(380, axes, barmode="stack"), width="half"
-    )
-
-
-def _shares(spans: pl.DataFrame, end_ns: int) -> dict[str, int]:
-    """Time shares of one rank."""
-    spans = spans.with_columns(pl.col("end_ns").fill_null(end_ns))
-    compute = spans.filter(pl.col("kind") == "compute")
-    talk = spans.filter(pl.col("kind") != "compute")
-    return time_shares(
-        (compute["start_ns"].to_numpy(), compute["end_ns"].to_numpy()),
-        (talk["start_ns"].to_numpy(), talk["end_ns"].to_numpy()),
-        end_ns,
     )

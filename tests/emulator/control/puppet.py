@@ -113,14 +113,22 @@ class LoneAgent:
 @contextlib.asynccontextmanager
 async def lone_agent(directory: Path, **keys: object) -> AsyncIterator[LoneAgent]:
     """Run an embedded broker and one real agent process on it."""
+    async with embedded_broker() as address, agent_on(address, directory, **keys) as agent:
+        yield agent
+
+
+@contextlib.asynccontextmanager
+async def agent_on(
+    address: BrokerAddress, directory: Path, **keys: object
+) -> AsyncIterator[LoneAgent]:
+    """Run one real agent process on a broker."""
     children = Children(directory)
-    async with embedded_broker() as address:
-        config = directory / f"{AGENT}.yaml"
-        config.write_text(yaml.safe_dump({"name": AGENT, "broker": login_url(address), **keys}))
-        await children.launch(AGENT, config)
-        try:
-            yield LoneAgent(address, children)
-        finally:
-            if not children.ended():
-                os.kill(children.pids[AGENT], signal.SIGTERM)
-            await children.end()
+    config = directory / f"{AGENT}.yaml"
+    config.write_text(yaml.safe_dump({"name": AGENT, "broker": login_url(address), **keys}))
+    await children.launch(AGENT, config)
+    try:
+        yield LoneAgent(address, children)
+    finally:
+        if not children.ended():
+            os.kill(children.pids[AGENT], signal.SIGTERM)
+        await children.end()

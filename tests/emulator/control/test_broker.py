@@ -1,9 +1,7 @@
 """What the protocol needs of a broker: the embedded one and, where it is installed, Mosquitto."""
 
 import asyncio
-import shutil
 import socket
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +10,15 @@ import pytest
 
 from dataplane.errors import InputError
 from emulator.control.broker import embedded_broker
-from emulator.control.transport import BrokerAddress, BrokerLost, Received, Transport, Will, connect
+from emulator.control.transport import (
+    BrokerAddress,
+    BrokerLost,
+    Received,
+    Transport,
+    Will,
+    connect,
+)
+from tests.emulator.control.processes import mosquitto
 
 TIMEOUT_S = 5
 BROKERS = ["embedded", "mosquitto"]
@@ -25,33 +31,8 @@ async def broker(kind: str, directory: Path) -> AsyncIterator[BrokerAddress]:
         async with embedded_broker() as address:
             yield address
         return
-    program = shutil.which("mosquitto") or shutil.which("/usr/sbin/mosquitto")
-    if program is None:
-        pytest.skip("mosquitto is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    config = directory / "mosquitto.conf"
-    config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
-    process = subprocess.Popen([program, "-c", config], stderr=subprocess.DEVNULL)
-    try:
-        await until_open(port)
-        yield BrokerAddress("127.0.0.1", port)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-async def until_open(port: int) -> None:
-    """Wait until something listens."""
-    for _ in range(200):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return
-    pytest.fail("the broker did not open its port")
+    with mosquitto(directory) as (url, _):
+        yield BrokerAddress.parse(url)
 
 
 def client(address: BrokerAddress, name: str):

@@ -5,7 +5,6 @@ mod error;
 pub mod event_queue;
 pub mod executor;
 pub mod host;
-pub mod interim;
 pub mod lazy_timers;
 pub mod line;
 pub mod nic;

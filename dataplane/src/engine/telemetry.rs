@@ -6,7 +6,7 @@ use super::nic::PRIORITIES;
 use super::series::{Row, SampleClock, Series};
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::engine::interim::fabric::Switch;
+use crate::fabric::Switch;
 
 /// What one direction of a link carried in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,7 +267,7 @@ impl Telemetry {
         self.take_links(at_ps, hosts, switches, lines);
         self.take_nic_queues(hosts);
         self.take_switch_queues(switches);
-        self.take_rates(hosts);
+        self.take_rates(at_ps, hosts);
     }
 
     fn take_links(
@@ -364,10 +364,10 @@ impl Telemetry {
         }
     }
 
-    fn take_rates(&mut self, hosts: &[Option<Box<Host>>]) {
+    fn take_rates(&mut self, at_ps: u64, hosts: &[Option<Box<Host>>]) {
         for host in hosts.iter().flatten() {
             let source_rank = host.executor().program().rank;
-            for sample in host.nic().rate_samples() {
+            for sample in host.nic().rate_samples(at_ps) {
                 let row = QpRow {
                     source_rank,
                     destination_rank: sample.peer_rank,

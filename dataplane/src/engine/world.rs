@@ -14,7 +14,7 @@ use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::engine::interim::fabric::{Output, PortLink, Switch};
+use crate::fabric::{Output, PortLink, Switch};
 use crate::roce::Frame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -450,6 +450,5 @@ fn build_switch(config: &JobConfig, topology: &Topology, index: usize) -> Switch
             None => PortLink { rate_bps: 0, delay_ps: 0 },
         })
         .collect();
-    let addresses: Vec<u32> = config.nics.iter().map(|nic| nic.address.into()).collect();
-    Switch::new(&config.switches[index], &links, &addresses, config.seed)
+    Switch::new(config, index, &links)
 }

@@ -12,9 +12,7 @@ pub use port::{ControlQueueSample, NicPort, PRIORITIES};
 use super::connections::Connection;
 use super::lazy_timers::LazyTimers;
 use crate::config::{ClassConfig, JobConfig};
-use crate::engine::interim::congestion::{
-    CongestionControl, Controller, FlowKey, NotificationPoint, RateSample,
-};
+use crate::congestion::{CongestionControl, Controller, FlowKey, NotificationPoint, RateSample};
 use crate::roce::opcode::Opcode;
 use crate::roce::packet::Ecn;
 use crate::roce::queue_pair::{FailureReason, Message, QpEvent, QueuePair, QueuePairAddress};
@@ -388,9 +386,9 @@ impl Nic {
     }
 
     /// Rates of the senders with work outstanding.
-    pub fn rate_samples(&self) -> impl Iterator<Item = QpSample> + '_ {
-        self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(|pair| {
-            let rate = pair.controller.as_ref()?.sample();
+    pub fn rate_samples(&self, now_ps: u64) -> impl Iterator<Item = QpSample> + '_ {
+        self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(move |pair| {
+            let rate = pair.controller.as_ref()?.sample(now_ps);
             Some(QpSample { peer_rank: pair.peer_rank, qp: pair.qp.address().local_qp, rate })
         })
     }

@@ -77,11 +77,10 @@ def serial_steps(kind: str, algorithm: str, ranks: int) -> int:
     if ranks < 2:
         return 0
     phases = 2 if kind == "all_reduce" else 1
-    depth = math.ceil(math.log2(ranks))
-    if kind == "barrier" or "tree" in algorithm or "binomial" in algorithm:
-        return phases * depth
-    if "doubling" in algorithm or "halving" in algorithm:
-        return phases * depth
-    if "ring" in algorithm or "chain" in algorithm:
+    if algorithm in {"double_binary_tree", "binomial"}:
+        return phases * math.floor(math.log2(ranks))
+    if algorithm in {"halving_doubling", "recursive_doubling", "dissemination"}:
+        return phases * math.ceil(math.log2(ranks))
+    if algorithm in {"ring", "chain"}:
         return phases * (ranks - 1)
     return phases if algorithm == "direct" else 1

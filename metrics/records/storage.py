@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dataplane.errors import InputError, Problem
@@ -73,7 +74,7 @@ def store(directory: Path, run: Mapping[str, Any], tables: Mapping[str, pl.DataF
     directory.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.write_parquet(directory / f"{name}.parquet", compression="zstd")
-    text = json.dumps({"format": FORMAT, **run}, indent=2, default=str)
+    text = json.dumps({"format": FORMAT, **run}, indent=2, default=_plain)
     partial = directory / f"{RUN_FILE}.partial"
     partial.write_text(text + "\n", encoding="utf-8")
     partial.replace(directory / RUN_FILE)
@@ -102,6 +103,11 @@ def load(directory: Path | str) -> RunRecords:
             )
         )
     return RunRecords(place, run)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no type for: numpy's numbers as numbers, anything else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _unreadable(path: Path, error: Exception) -> Problem:

@@ -55,9 +55,9 @@ def write_records(
     tables = {
         "collectives": collectives,
         "flows": flows,
-        "links": link_table(engine["links"], fabric),
-        "queues": queue_table(engine["queues"], fabric),
-        "qps": qp_table(engine["qps"]),
+        "links": link_table(engine.get("links", {}), fabric),
+        "queues": queue_table(engine.get("queues", {}), fabric),
+        "qps": qp_table(engine.get("qps", {})),
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)

@@ -9,7 +9,8 @@ from dataplane.errors import Problem
 from emulator.lab.congestion import Dcqcn
 from emulator.lab.documents import Document, KeyPath
 from emulator.lab.effective import ecn_profile, headroom_bytes, lossless_priorities, shared_bytes
-from emulator.lab.fabric import Fabric, expand
+from emulator.lab.expansion import expand
+from emulator.lab.fabric import Fabric
 from emulator.lab.model import Lab
 
 __all__ = ["check_lab"]

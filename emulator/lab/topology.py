@@ -27,27 +27,42 @@ class Link(LabPart):
 
 
 class FabricLink(Link):
-    """Links between a leaf and a spine."""
+    """Links between two tiers of switches."""
 
     parallel: Annotated[int, Field(ge=1, le=64)] = 1
-    """Links between each leaf and each spine."""
+    """Links between each pair of switches that the tier connects."""
 
 
 class Clos(LabPart):
-    """Two tiers: every leaf is linked to every spine; without spines, a single leaf."""
+    """Two or three tiers of switches, from a few numbers.
+
+    Every leaf is linked to every spine of its pod, and spine s of every pod to the same cores;
+    without spines there is a single leaf.
+    """
 
     kind: Literal["clos"]
     """This form of topology."""
     leaves: Annotated[int, Field(ge=1, le=256)]
-    """Leaf switches."""
+    """Leaf switches in each pod."""
     spines: Annotated[int, Field(ge=0, le=256)]
-    """Spine switches; 0 only with one leaf."""
+    """Spine switches in each pod; 0 only with one leaf."""
     hosts_per_leaf: Annotated[int, Field(ge=1, le=254)]
-    """Hosts with one NIC each on every leaf."""
+    """Ports of a leaf that NICs are on; with one NIC per host, its hosts."""
+    nics_per_host: Annotated[int, Field(ge=1, le=16)] = 1
+    """NICs of one host, one rank each; consecutive ranks are on one host."""
+    wiring: Literal["leaf", "rails"] = "leaf"
+    """All NICs of a host on one leaf; or NIC i of every host on leaf i of a group of as many
+    leaves as a host has NICs, so that equal NICs are one switch apart."""
+    pods: Annotated[int, Field(ge=1, le=64)] = 1
+    """Pods; more than one need cores."""
+    cores_per_spine: Annotated[int, Field(ge=0, le=64)] = 0
+    """Core switches above each spine; those of spine s are shared by all pods."""
     host_link: Link
     """Host to leaf."""
     fabric_link: FabricLink | None = None
     """Leaf to spine; not needed without spines."""
+    core_link: FabricLink | None = None
+    """Spine to core; not needed without cores."""
 
 
 class ExplicitNic(LabPart):

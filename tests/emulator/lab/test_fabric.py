@@ -5,11 +5,13 @@ import time
 
 import pytest
 
-from emulator.lab.fabric import Fabric, expand
+from emulator.lab.expansion import expand
+from emulator.lab.fabric import Fabric
 from emulator.lab.topology import Clos
 
 
-def clos(leaves: int, spines: int, hosts: int, parallel: int = 1) -> Fabric:
+def clos(leaves: int, spines: int, hosts: int, parallel: int = 1, **more: object) -> Fabric:
+    tier = {"rate_gbps": 800, "parallel": parallel}
     topology = Clos.model_validate(
         {
             "kind": "clos",
@@ -17,7 +19,9 @@ def clos(leaves: int, spines: int, hosts: int, parallel: int = 1) -> Fabric:
             "spines": spines,
             "hosts_per_leaf": hosts,
             "host_link": {"rate_gbps": 400},
-            "fabric_link": {"rate_gbps": 800, "parallel": parallel},
+            "fabric_link": tier,
+            "core_link": tier,
+            **more,
         }
     )
 
@@ -25,6 +29,10 @@ def clos(leaves: int, spines: int, hosts: int, parallel: int = 1) -> Fabric:
         pytest.fail(f"{path}: {what}; {remedy}")
 
     return expand(topology, refuse)
+
+
+def three_tiers() -> Fabric:
+    return clos(leaves=3, spines=2, hosts=2, parallel=2, pods=3, cores_per_spine=2)
 
 
 def walk(fabric: Fabric, source: int, target: int, choice: int) -> list[str]:
@@ -51,6 +59,39 @@ def test_every_route_leads_to_its_nic_in_one_or_three_switches() -> None:
             assert len(path) == (1 if source // 2 == target // 2 else 3)
 
 
+def test_pods_are_five_switches_apart_and_leaves_of_a_pod_three() -> None:
+    fabric = three_tiers()
+    for source, target in itertools.permutations(range(0, 18, 2), 2):
+        for choice in range(4):
+            path = walk(fabric, source, target, choice)
+            assert len(path) == (3 if source // 6 == target // 6 else 5)
+
+
+def test_a_spine_reaches_other_pods_over_its_own_cores_only() -> None:
+    fabric = three_tiers()
+    spine = next(i for i, switch in enumerate(fabric.switches) if switch.name == "spine1")
+    above = {
+        fabric.switches[other.index].name
+        for port, other, _ in fabric.neighbours[spine]
+        if port in fabric.routes(spine)[17]
+    }
+    assert above == {"core2", "core3"}
+
+
+def test_rails_put_equal_nics_of_different_hosts_one_switch_apart() -> None:
+    fabric = clos(leaves=8, spines=2, hosts=4, nics_per_host=4, wiring="rails")
+    assert fabric.nics[5].name == "host1-nic1"
+    for source, target in itertools.permutations(range(16), 2):
+        path = walk(fabric, source, target, 0)
+        assert len(path) == (1 if source % 4 == target % 4 else 3)
+
+
+def test_all_nics_of_a_host_are_on_one_leaf_otherwise() -> None:
+    fabric = clos(leaves=2, spines=2, hosts=4, nics_per_host=4)
+    assert len(walk(fabric, 0, 3, 0)) == 1
+    assert len(walk(fabric, 0, 4, 0)) == 3
+
+
 def test_a_leaf_spreads_over_every_uplink_and_a_spine_over_the_parallel_links() -> None:
     fabric = clos(leaves=2, spines=2, hosts=4, parallel=2)
     assert fabric.routes(0)[7] == [4, 5, 6, 7]
@@ -67,8 +108,15 @@ def test_names_addresses_and_macs_are_unique() -> None:
     assert len(macs) == len(fabric.node_names)
 
 
-def test_every_port_is_used_once() -> None:
-    fabric = clos(leaves=4, spines=3, hosts=5, parallel=2)
+@pytest.mark.parametrize(
+    "fabric",
+    [
+        clos(leaves=4, spines=3, hosts=5, parallel=2),
+        three_tiers(),
+        clos(leaves=4, spines=2, hosts=3, nics_per_host=2, wiring="rails"),
+    ],
+)
+def test_every_port_is_used_once(fabric: Fabric) -> None:
     ends = [end for link in fabric.links for end in (link.a, link.b)]
     assert len(set(ends)) == len(ends)
     for switch, entries in zip(fabric.switches, fabric.neighbours, strict=True):

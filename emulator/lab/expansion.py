@@ -1,0 +1,20 @@
+"""From a topology to its fabric, whatever its form.
+
+Pure: the same topology gives the same names, addresses and order, always. What is wrong is told to
+a `Complaint` with the key path; nothing is raised.
+"""
+
+from emulator.lab.clos import expand_clos
+from emulator.lab.explicit import expand_explicit
+from emulator.lab.fabric import Fabric
+from emulator.lab.nodes import Complaint
+from emulator.lab.topology import Clos, Topology
+
+__all__ = ["expand"]
+
+
+def expand(topology: Topology, complain: Complaint) -> Fabric:
+    """The fabric of a topology; problems go to `complain` and the faulty part is left out."""
+    if isinstance(topology, Clos):
+        return expand_clos(topology, complain)
+    return expand_explicit(topology, complain)

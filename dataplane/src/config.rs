@@ -181,6 +181,8 @@ pub struct ClassConfig {
 pub enum CongestionControlConfig {
     /// Quantized congestion notification of data centres.
     Dcqcn(DcqcnConfig),
+    /// Swift: a window steered by the round-trip time.
+    Swift(SwiftConfig),
     /// A constant rate per queue pair; no reaction.
     FixedRate {
         /// The rate; `None` is the line rate.
@@ -230,6 +232,36 @@ pub struct DcqcnConfig {
     pub rate_on_first_cnp_bps: u64,
     /// Lower bound of the rate.
     pub min_rate_bps: u64,
+}
+
+/// Swift's parameters. Windows are counted in packets and may be fractions of one.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwiftConfig {
+    /// Bytes of a packet's payload: the unit of windows.
+    pub packet_bytes: u32,
+    /// Target of the round-trip time of a flow with a large window.
+    pub base_target_delay_ps: u64,
+    /// What flow scaling adds to the target at most; 0 is off.
+    pub flow_scaling_range_ps: u64,
+    /// Flow scaling adds its whole range at windows of this and less; above 0.
+    pub flow_scaling_min_packets: f64,
+    /// Flow scaling adds nothing at windows of this and more; above `flow_scaling_min_packets`.
+    pub flow_scaling_max_packets: f64,
+    /// Growth of the window per round trip below the target.
+    pub additive_increase_packets: f64,
+    /// Decrease per excess of the target, as a share of the measured delay.
+    pub beta: f64,
+    /// Largest decrease per round trip, as a share of the window.
+    pub max_decrease_ratio: f64,
+    /// Window of a new flow.
+    pub initial_window_packets: f64,
+    /// Smallest window; above 0.
+    pub min_window_packets: f64,
+    /// Largest window.
+    pub max_window_packets: f64,
+    /// Timeouts in a row after which the window is the smallest.
+    pub timeouts_to_min_window: u32,
 }
 
 /// When alpha rises.

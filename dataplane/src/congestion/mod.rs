@@ -1,6 +1,6 @@
 //! Congestion control: how fast a sender may send, and how a receiver tells it of congestion.
 //!
-//! * [`dcqcn`]: the reaction point of DCQCN; [`fixed_rate`]: no reaction.
+//! * [`dcqcn`]: the reaction point of DCQCN; [`swift`]: a window by delay; [`fixed_rate`]: no reaction.
 //! * [`notification_point`]: when marked packets cause congestion notification packets.
 //!
 //! Everything here is one queue pair's or one port's state machine: time is an argument, and nothing
@@ -11,10 +11,12 @@ mod alpha;
 pub mod dcqcn;
 pub mod fixed_rate;
 pub mod notification_point;
+pub mod swift;
 
 pub use dcqcn::Dcqcn;
 pub use fixed_rate::FixedRate;
 pub use notification_point::{FlowKey, NotificationPoint};
+pub use swift::Swift;
 
 use crate::config::CongestionControlConfig;
 
@@ -46,6 +48,12 @@ pub trait CongestionControl {
     /// last packet acknowledged where it is known.
     fn handle_ack(&mut self, now_ps: u64, acked_bytes: u64, rtt_ps: Option<u64>);
 
+    /// The retransmission timer has expired: packets are sent again.
+    fn handle_retransmission_timeout(&mut self, _now_ps: u64) {}
+
+    /// The receiver misses a packet and says so: packets are sent again.
+    fn handle_sequence_nak(&mut self, _now_ps: u64) {}
+
     /// The time of [`poll_timeout`](Self::poll_timeout) has come.
     fn handle_timeout(&mut self, now_ps: u64);
 
@@ -67,6 +75,8 @@ pub trait CongestionControl {
 pub enum Controller {
     /// See [`Dcqcn`].
     Dcqcn(Box<Dcqcn>),
+    /// See [`Swift`].
+    Swift(Swift),
     /// See [`FixedRate`].
     FixedRate(FixedRate),
 }
@@ -77,6 +87,9 @@ impl Controller {
         match config {
             CongestionControlConfig::Dcqcn(dcqcn) => {
                 Controller::Dcqcn(Box::new(Dcqcn::new(dcqcn, line_rate_bps)))
+            }
+            CongestionControlConfig::Swift(swift) => {
+                Controller::Swift(Swift::new(swift, line_rate_bps))
             }
             CongestionControlConfig::FixedRate { rate_bps } => {
                 Controller::FixedRate(FixedRate::new(*rate_bps, line_rate_bps))
@@ -90,6 +103,7 @@ macro_rules! dispatch {
     ($controller:expr, $algorithm:ident => $call:expr) => {
         match $controller {
             Controller::Dcqcn($algorithm) => $call,
+            Controller::Swift($algorithm) => $call,
             Controller::FixedRate($algorithm) => $call,
         }
     };
@@ -109,6 +123,14 @@ impl CongestionControl for Controller {
     #[inline]
     fn handle_ack(&mut self, now_ps: u64, acked_bytes: u64, rtt_ps: Option<u64>) {
         dispatch!(self, algorithm => algorithm.handle_ack(now_ps, acked_bytes, rtt_ps))
+    }
+
+    fn handle_retransmission_timeout(&mut self, now_ps: u64) {
+        dispatch!(self, algorithm => algorithm.handle_retransmission_timeout(now_ps))
+    }
+
+    fn handle_sequence_nak(&mut self, now_ps: u64) {
+        dispatch!(self, algorithm => algorithm.handle_sequence_nak(now_ps))
     }
 
     #[inline]

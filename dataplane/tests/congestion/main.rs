@@ -4,3 +4,4 @@ mod notification_point;
 mod options;
 mod profiles;
 mod reaction_point;
+mod swift;

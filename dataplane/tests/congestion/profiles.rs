@@ -2,7 +2,7 @@
 
 use _native::config::{
     AlphaUpdate, ClampTargetRate, CnpMode, CnpScope, DcqcnConfig, NotificationPointConfig,
-    StageCount,
+    StageCount, SwiftConfig,
 };
 
 /// One gigabit per second.
@@ -55,6 +55,24 @@ pub fn mlx5() -> DcqcnConfig {
         clamp_target_rate: ClampTargetRate::AfterIncrease,
         rate_on_first_cnp_bps: 0,
         min_rate_bps: 1_000_000,
+    }
+}
+
+/// Swift for packets of 1000 bytes over a fabric with a round trip well below 25 us.
+pub fn swift() -> SwiftConfig {
+    SwiftConfig {
+        packet_bytes: 1_000,
+        base_target_delay_ps: 25 * US,
+        flow_scaling_range_ps: 100 * US,
+        flow_scaling_min_packets: 0.1,
+        flow_scaling_max_packets: 100.0,
+        additive_increase_packets: 1.0,
+        beta: 0.8,
+        max_decrease_ratio: 0.5,
+        initial_window_packets: 10.0,
+        min_window_packets: 0.01,
+        max_window_packets: 1_000.0,
+        timeouts_to_min_window: 5,
     }
 }
 

@@ -9,4 +9,5 @@ mod port;
 #[allow(dead_code)]
 mod profiles;
 mod steady_state;
+mod swift;
 mod world;

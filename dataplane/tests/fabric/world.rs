@@ -200,7 +200,7 @@ pub fn job(ports: u16, buffer_bytes: u64, priorities: Vec<PriorityConfig>) -> Jo
     let nic = |port: u16| {
         let address = std::net::Ipv4Addr::from(address(port)).to_string();
         serde_json::json!({"name": format!("n{port}"), "rank": port, "address": address,
-                           "mac": [2, 0, 0, 0, 0, port]})
+                           "mac": [2, 0, 0, 0, port >> 8, port & 255]})
     };
     let routes: Vec<Vec<u16>> = (0..ports).map(|port| vec![port]).collect();
     let document = serde_json::json!({

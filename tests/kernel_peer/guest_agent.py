@@ -135,7 +135,9 @@ class Agent:
     def counters(self):
         """The kernel's hardware counters of the device."""
         names = os.listdir(COUNTERS)
-        return {name: int(open(f"{COUNTERS}/{name}").read()) for name in names if name != "lifespan"}
+        return {
+            name: int(open(f"{COUNTERS}/{name}").read()) for name in names if name != "lifespan"
+        }
 
 
 def main():

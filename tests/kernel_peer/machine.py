@@ -161,7 +161,9 @@ class KernelPeer:
                 if not chunk:
                     break
                 self._rest += chunk
-        raise AssertionError(f"no answer from the guest; it said:\n{log.decode(errors='replace')[-2000:]}")
+        raise AssertionError(
+            f"no answer from the guest; it said:\n{log.decode(errors='replace')[-2000:]}"
+        )
 
     def close(self) -> None:
         """End the guest."""
@@ -169,14 +171,18 @@ class KernelPeer:
         self.process.wait(10)
 
 
-def boot(folder: Path, work: Path, *, guest_port: int, host_port: int, mtu_bytes: int = 4500) -> KernelPeer:
+def boot(
+    folder: Path, work: Path, *, guest_port: int, host_port: int, mtu_bytes: int = 4500
+) -> KernelPeer:
     """Start the guest; its frames go from UDP `guest_port` to `host_port` on loopback."""
     archive = _initial_file_system(folder, work, mtu_bytes)
     wire = (
         f"dgram,id=n0,local.type=inet,local.host=127.0.0.1,local.port={guest_port},"
         f"remote.type=inet,remote.host=127.0.0.1,remote.port={host_port}"
     )
-    card = f"virtio-net-device,netdev=n0,csum=off,guest_csum=off,host_mtu={mtu_bytes},mac={GUEST_MAC}"
+    card = (
+        f"virtio-net-device,netdev=n0,csum=off,guest_csum=off,host_mtu={mtu_bytes},mac={GUEST_MAC}"
+    )
     share = f"local,id=peer,path={folder / 'root'},security_model=none,readonly=on,multidevs=remap"
     command = [
         *("qemu-system-x86_64", "-machine", "microvm,rtc=on", "-accel", "tcg", "-cpu", "max"),
@@ -186,7 +192,9 @@ def boot(folder: Path, work: Path, *, guest_port: int, host_port: int, mtu_bytes
         *("-netdev", wire, "-device", card),
         *("-fsdev", share, "-device", "virtio-9p-device,fsdev=peer,mount_tag=peer"),
     ]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     peer = KernelPeer(process)
     peer.release = peer.answer(120)["ready"]
     return peer

@@ -16,7 +16,7 @@ use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
 use crate::fabric::{Output, PortLink, Switch};
 use crate::roce::Frame;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What becomes of frames that have travelled a link.
@@ -41,6 +41,8 @@ impl Medium for Internal {
 enum Event {
     /// The first frame under way in a direction arrives.
     Arrival { direction: u32 },
+    /// A frame came over a wire.
+    Injected { direction: u32 },
     /// A host wants to be called.
     HostWake { nic: u32 },
     /// A delay of a host's program ends.
@@ -69,6 +71,8 @@ pub struct World<M> {
     /// By switch index; likewise.
     switches: Vec<Option<Box<Switch>>>,
     lines: Vec<Line>,
+    /// By direction: frames from wires that wait for their event.
+    inbound: Vec<VecDeque<Frame>>,
     events: EventQueue<Event>,
     now_ps: u64,
     events_handled: u64,
@@ -117,6 +121,7 @@ impl<M: Medium> World<M> {
             medium,
             hosts,
             switches,
+            inbound: lines.iter().map(|_| VecDeque::new()).collect(),
             lines,
             events: EventQueue::new(),
             now_ps: 0,
@@ -158,10 +163,11 @@ impl<M: Medium> World<M> {
         Some(at_ps)
     }
 
-    /// A frame has come over a wire for the node at the end of `direction`.
-    pub fn inject(&mut self, now_ps: u64, direction: u32, frame: Frame) {
-        self.advance_to(now_ps);
-        self.deliver(direction, frame);
+    /// A frame has come over a wire for the node at the end of `direction`, at `at_ps`. It is an
+    /// event like any other: what was due before is handled before.
+    pub fn inject(&mut self, at_ps: u64, direction: u32, frame: Frame) {
+        self.inbound[direction as usize].push_back(frame);
+        self.events.push(at_ps.max(self.now_ps), Event::Injected { direction });
     }
 
     /// Move the clock without an event; it never goes back.
@@ -179,6 +185,11 @@ impl<M: Medium> World<M> {
         self.telemetry.note_activity();
         match event {
             Event::Arrival { direction } => self.arrive(direction),
+            Event::Injected { direction } => {
+                if let Some(frame) = self.inbound[direction as usize].pop_front() {
+                    self.deliver(direction, frame);
+                }
+            }
             Event::HostWake { nic } => self.wake_host(nic),
             Event::SwitchWake { switch, token } => self.wake_switch(switch, token),
             Event::DelayEnd { nic, op } => {
@@ -227,7 +238,7 @@ impl<M: Medium> World<M> {
     #[inline]
     fn wake_host(&mut self, nic: u32) {
         if let Some(host) = &mut self.hosts[nic as usize] {
-            if host.wake_ps == self.now_ps {
+            if host.wake_ps <= self.now_ps {
                 host.wake_ps = u64::MAX;
                 host.handle_timeout(self.now_ps, &mut self.host_outputs);
                 self.after_host(nic);

@@ -86,9 +86,9 @@ METRICS: tuple[Metric, ...] = (
     _counter("queue_ecn_marked_packets", "packets", "Packets that a queue marked CE.", _QUEUE),
     _counter("queue_dropped_packets", "packets", "Packets that a queue dropped.", _QUEUE),
     _counter("pause_frames_sent", "frames", "Pause frames (PFC) sent by a port for a priority, "
-             "resumptions not counted.", _QUEUE),
+             "resumptions included.", _QUEUE),
     _counter("pause_frames_received", "frames", "Pause frames (PFC) received by a port for a "
-             "priority, resumptions not counted.", _QUEUE),
+             "priority, resumptions included.", _QUEUE),
     _gauge("queues_not_exported", "queues", "Queues with traffic that are left out because of the "
            "limit on series."),
     _counter("nic_np_ecn_marked_roce_packets", "packets", "CE-marked RoCE packets that the "

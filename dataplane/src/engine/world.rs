@@ -112,7 +112,8 @@ impl<M: Medium> World<M> {
                 local.then(|| Box::new(build_switch(&config, &topology, index)))
             })
             .collect();
-        let lines = topology.directions.iter().map(|d| Line::new(d.rate_bps, d.delay_ps)).collect();
+        let lines: Vec<Line> =
+            topology.directions.iter().map(|d| Line::new(d.rate_bps, d.delay_ps)).collect();
         let ops_total = hosts.iter().flatten().map(|h| h.executor().program().len()).sum();
         Ok(Self {
             telemetry: Telemetry::new(&config, &topology),

@@ -102,8 +102,8 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         marked_packets | packets | packets marked CE
         dropped_packets | packets | packets dropped
         dropped_bytes | bytes | bytes dropped
-        pause_frames_sent | frames | pause frames that the port sent for the priority, resumptions included
-        pause_frames_received | frames | pause frames that the port received, resumptions included
+        pause_frames_sent | frames | pause frames sent by the port, resumptions included
+        pause_frames_received | frames | pause frames received, resumptions included
     """),
     "qps": _columns("""
         time_ns | ns | instant of the sample

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from emulator.run_directory import writing
 from metrics.report import write_report
 
 __all__ = ["execute", "register"]
@@ -23,5 +24,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def execute(options: argparse.Namespace) -> int:
     """Write the report; its path goes to stdout."""
-    print(write_report(options.run))
+    with writing(options.run):
+        path = write_report(options.run)
+    print(path)
     return 0

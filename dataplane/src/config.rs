@@ -153,6 +153,48 @@ pub struct TransportConfig {
     pub retransmission_timeout_ps: u64,
     /// Timeouts without progress before the queue pair fails.
     pub retry_count: u32,
+    /// What is sent again after a loss; go-back-N if missing.
+    #[serde(default)]
+    pub loss_recovery: LossRecovery,
+    /// The retransmission timer adapts; it is constant if missing.
+    #[serde(default)]
+    pub adaptive_retransmission: Option<AdaptiveRetransmissionConfig>,
+}
+
+/// What a requester sends again after a loss. Both ends of a connection have the same.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum LossRecovery {
+    /// The missing packet and everything behind it. Source: IBTA volume 1, section 9.7.5.1.1.
+    #[default]
+    GoBackN,
+    /// Only what is missing: the responder keeps packets that arrive ahead of their turn, and a NAK
+    /// names the one that caused it. Source: Mittal et al., "Revisiting network support for RDMA",
+    /// SIGCOMM 2018, section 3.1 (IRN).
+    SelectiveRepeat,
+}
+
+/// A retransmission timer that starts short and doubles. Timeouts are `time_base_ps` times a power of
+/// two and never above [`TransportConfig::retransmission_timeout_ps`]; the queue pair fails after
+/// `retry_count` times that without progress. Source: NVIDIA, "Adaptive Retransmission: Parameters
+/// Control", with one range of timeouts.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdaptiveRetransmissionConfig {
+    /// Timeout of exponent 0.
+    pub time_base_ps: u64,
+    /// Smallest exponent of the first timeout.
+    pub initial_exponent: u32,
+    /// The first timeout's exponent is drawn from so many, so that queue pairs differ; at least 1.
+    pub initial_exponents: u32,
+    /// Smallest exponent of later timeouts.
+    pub min_exponent: u32,
+    /// Largest exponent.
+    pub max_exponent: u32,
+    /// Times that a timeout is used before it doubles; the first one is used once.
+    pub retries_per_timeout: u32,
+    /// How far the exponent falls when there is progress; 32 and more is back to the smallest.
+    pub progress_decrease: u32,
 }
 
 /// Tags and queues of the three kinds of packets.

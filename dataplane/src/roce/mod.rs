@@ -27,6 +27,7 @@ mod read_replies;
 mod requester;
 mod responder;
 mod retransmission_timer;
+mod round_trip;
 pub mod syndrome;
 
 pub use cnp::cnp;
@@ -39,4 +40,4 @@ pub use packet::{Frame, Packet, Payload};
 pub use queue_pair::{
     FailureReason, Message, QpEvent, QueuePair, QueuePairAddress, udp_source_port,
 };
-pub use requester::Acknowledged;
+pub use round_trip::Acknowledged;

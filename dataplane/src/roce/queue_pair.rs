@@ -10,8 +10,9 @@ use super::opcode::{Opcode, Operation};
 use super::outgoing::{RemoteMemory, WorkRequest};
 use super::packet::{Aeth, Bth, Ecn, Packet, Payload, wire_bytes};
 use super::psn::MASK_24;
-use super::requester::{Acknowledged, Notes, Requester};
+use super::requester::{Notes, Requester};
 use super::responder::Responder;
+use super::round_trip::Acknowledged;
 use super::syndrome::Syndrome;
 use crate::config::{ClassConfig, TransportConfig};
 use std::collections::VecDeque;
@@ -158,7 +159,7 @@ impl QueuePair {
             data_dscp: classes.data_dscp,
             data_ecn: if classes.data_ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             ack_dscp: classes.ack_dscp,
-            requester: Requester::new(transport, send_psn),
+            requester: Requester::new(transport, send_psn, seed(&address)),
             responder: Responder::new(transport, receive_psn),
             events: VecDeque::new(),
             counters: QpCounters::default(),
@@ -313,6 +314,11 @@ impl QueuePair {
     pub fn take_acknowledged(&mut self) -> Acknowledged {
         self.requester.take_acknowledged()
     }
+}
+
+/// Something that differs between queue pairs and is the same in every run.
+fn seed(address: &QueuePairAddress) -> u64 {
+    u64::from(address.local_address) << 32 | u64::from(address.local_qp)
 }
 
 fn handle_acknowledge(

@@ -10,6 +10,7 @@ use super::outgoing::{Outgoing, RemoteMemory, Step, WorkRequest};
 use super::packet::{Ecn, Packet, Payload, Reth};
 use super::queue_pair::{FailureReason, QpEvent};
 use super::retransmission_timer::{Expiry, RetransmissionTimer};
+use super::round_trip::{Acknowledged, RoundTrip};
 use super::syndrome::receiver_not_ready_ps;
 use super::{pattern, psn};
 use crate::config::TransportConfig;
@@ -24,23 +25,6 @@ pub(super) struct Part {
     pub reth: Reth,
     pub immediate: u32,
     pub payload: Payload,
-}
-
-/// What acknowledgements said since the last question.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acknowledged {
-    /// Payload bytes newly acknowledged.
-    pub payload_bytes: u64,
-    /// Time from sending a packet to its acknowledgement, if one was measured. Packets sent twice
-    /// are never measured. Source: Karn and Partridge, SIGCOMM 1987.
-    pub round_trip_ps: Option<u64>,
-}
-
-/// The packet whose round trip is being measured.
-#[derive(Clone, Copy, Debug)]
-struct Probe {
-    number: u64,
-    sent_ps: u64,
 }
 
 /// Where things that happen are noted.
@@ -79,13 +63,12 @@ pub(super) struct Requester {
     resume_ps: Option<u64>,
     /// A missing READ response has been asked for again; no more often until it comes.
     gap_reported: bool,
-    probe: Option<Probe>,
-    acknowledged: Acknowledged,
+    round_trip: RoundTrip,
     failed: bool,
 }
 
 impl Requester {
-    pub fn new(transport: &TransportConfig, first_psn: u32) -> Self {
+    pub fn new(transport: &TransportConfig, first_psn: u32, seed: u64) -> Self {
         Self {
             mtu_bytes: u64::from(transport.mtu_bytes),
             window_packets: u64::from(transport.window_packets.clamp(1, psn::MAX_OUTSTANDING)),
@@ -100,11 +83,10 @@ impl Requester {
             completed_bytes: 0,
             acknowledged_bytes: 0,
             sent_bytes: 0,
-            timer: RetransmissionTimer::new(transport),
+            timer: RetransmissionTimer::new(transport, seed),
             resume_ps: None,
             gap_reported: false,
-            probe: None,
-            acknowledged: Acknowledged::default(),
+            round_trip: RoundTrip::default(),
             failed: false,
         }
     }
@@ -130,7 +112,7 @@ impl Requester {
     }
 
     pub fn take_acknowledged(&mut self) -> Acknowledged {
-        std::mem::take(&mut self.acknowledged)
+        self.round_trip.take()
     }
 
     pub fn poll_timeout(&self) -> Option<u64> {
@@ -189,8 +171,8 @@ impl Requester {
     }
 
     fn advance(&mut self, now_ps: u64, step: Step) {
-        if self.next == self.highest && self.probe.is_none() {
-            self.probe = Some(Probe { number: self.next, sent_ps: now_ps });
+        if self.next == self.highest {
+            self.round_trip.sent(self.next, now_ps);
         }
         self.timer.start(now_ps);
         self.next += step.numbers;
@@ -312,8 +294,7 @@ impl Requester {
         self.unacknowledged = number;
         self.gap_reported = false;
         self.complete(number, notes);
-        self.count_acknowledged(number);
-        self.measure_round_trip(now_ps, number);
+        self.count_acknowledged(now_ps, number);
         if self.next < number {
             // What was about to be sent again had arrived the first time.
             self.restart_from_unacknowledged();
@@ -331,24 +312,19 @@ impl Requester {
         }
     }
 
-    fn count_acknowledged(&mut self, number: u64) {
+    fn count_acknowledged(&mut self, now_ps: u64, number: u64) {
         let partial = self.requests.front().filter(|front| front.first < number);
         let partial_bytes = partial.map_or(0, |front| front.sent_bytes(number, self.mtu_bytes));
         let acknowledged_bytes = self.completed_bytes + partial_bytes;
-        self.acknowledged.payload_bytes += acknowledged_bytes - self.acknowledged_bytes;
+        let payload_bytes = acknowledged_bytes - self.acknowledged_bytes;
+        self.round_trip.acknowledged(number, now_ps, payload_bytes);
         self.acknowledged_bytes = acknowledged_bytes;
-    }
-
-    fn measure_round_trip(&mut self, now_ps: u64, number: u64) {
-        if let Some(probe) = self.probe.take_if(|probe| probe.number < number) {
-            self.acknowledged.round_trip_ps = Some(now_ps.saturating_sub(probe.sent_ps));
-        }
     }
 
     /// Sends everything not acknowledged again. The timer starts with the first of these packets.
     fn go_back(&mut self) {
         self.restart_from_unacknowledged();
-        self.probe = None;
+        self.round_trip.lost();
         self.timer.stop();
     }
 

@@ -1,6 +1,6 @@
 //! Two queue pairs on a wire with a latency, in virtual time. Every packet crosses as bytes.
 
-use _native::config::{ClassConfig, TransportConfig};
+use _native::config::{ClassConfig, LossRecovery, TransportConfig};
 use _native::random::Random;
 use _native::roce::{
     Frame, Message, Packet, QpCounters, QpEvent, QueuePair, QueuePairAddress, decode, encode,
@@ -23,6 +23,8 @@ pub fn transport() -> TransportConfig {
         ack_delay_ps: 5 * US,
         retransmission_timeout_ps: 100 * US,
         retry_count: 7,
+        loss_recovery: LossRecovery::GoBackN,
+        adaptive_retransmission: None,
     }
 }
 

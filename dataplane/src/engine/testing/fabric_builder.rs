@@ -2,7 +2,7 @@
 
 use crate::config::{
     AlphaUpdate, ClampTargetRate, ClassConfig, CnpMode, CnpScope, CongestionControlConfig,
-    DcqcnConfig, EcnConfig, JobConfig, LinkConfig, LinkEnd, NicConfig, NodeId,
+    DcqcnConfig, EcnConfig, JobConfig, LinkConfig, LinkEnd, LossRecovery, NicConfig, NodeId,
     NotificationPointConfig, PriorityConfig, StageCount, SwitchConfig, TelemetryConfig,
     TransportConfig,
 };
@@ -150,6 +150,8 @@ fn transport() -> TransportConfig {
         ack_delay_ps: 4 * PS_PER_US,
         retransmission_timeout_ps: 1000 * PS_PER_US,
         retry_count: 7,
+        loss_recovery: LossRecovery::GoBackN,
+        adaptive_retransmission: None,
     }
 }
 

@@ -15,8 +15,12 @@ pub mod cnp;
 pub mod counters;
 pub mod decode;
 pub mod encode;
+pub mod event;
+mod held;
 pub mod icrc;
+mod incoming;
 pub mod layout;
+mod losses;
 pub mod opcode;
 mod outgoing;
 pub mod packet;
@@ -34,10 +38,10 @@ pub use cnp::cnp;
 pub use counters::QpCounters;
 pub use decode::{DecodeError, decode, decode_forwarding};
 pub use encode::encode;
+
+pub use event::{FailureReason, QpEvent};
 pub use icrc::icrc;
 pub use outgoing::{MAX_REQUEST_BYTES, RemoteMemory, WorkRequest};
 pub use packet::{Frame, Packet, Payload};
-pub use queue_pair::{
-    FailureReason, Message, QpEvent, QueuePair, QueuePairAddress, udp_source_port,
-};
+pub use queue_pair::{Message, QueuePair, QueuePairAddress, udp_source_port};
 pub use round_trip::Acknowledged;

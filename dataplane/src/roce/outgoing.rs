@@ -1,5 +1,6 @@
 //! A posted request and its division into packets.
 
+use super::event::QpEvent;
 use super::opcode::Opcode;
 use super::packet::{Payload, Reth};
 
@@ -159,6 +160,19 @@ impl Outgoing {
                 immediate.unwrap_or(0)
             }
             WorkRequest::Read { .. } => 0,
+        }
+    }
+
+    /// What happened once all its packets are acknowledged or answered.
+    pub fn completion(&self) -> QpEvent {
+        let Self { id, retransmitted_packets, marked_packets, .. } = *self;
+        match self.request {
+            WorkRequest::Read { size_bytes, .. } => {
+                QpEvent::ReadCompleted { id, size_bytes, retransmitted_packets, marked_packets }
+            }
+            WorkRequest::Write { .. } | WorkRequest::Send { .. } => {
+                QpEvent::SendCompleted { id, retransmitted_packets }
+            }
         }
     }
 

@@ -6,11 +6,13 @@
 //! what the traffic needs.
 
 use super::counters::QpCounters;
+use super::event::Notes;
+pub use super::event::{FailureReason, QpEvent};
 use super::opcode::{Opcode, Operation};
 use super::outgoing::{RemoteMemory, WorkRequest};
 use super::packet::{Aeth, Bth, Ecn, Packet, Payload, wire_bytes};
 use super::psn::MASK_24;
-use super::requester::{Notes, Requester};
+use super::requester::Requester;
 use super::responder::Responder;
 use super::round_trip::Acknowledged;
 use super::syndrome::Syndrome;
@@ -56,79 +58,6 @@ pub struct Message {
     pub size_bytes: u64,
     /// Immediate data, which completes the message at the peer.
     pub immediate: u32,
-}
-
-/// Why a queue pair stopped for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FailureReason {
-    /// The retransmission timer expired more often than allowed without progress.
-    #[error("no acknowledgement after all retries")]
-    RetriesExhausted,
-    /// The peer refused a request as invalid.
-    #[error("the peer refused a request as invalid")]
-    RefusedAsInvalid,
-    /// The peer refused access to its memory.
-    #[error("the peer refused access to its memory")]
-    RefusedAccess,
-    /// The peer could not execute a request.
-    #[error("the peer could not execute a request")]
-    RefusedOperation,
-    /// The peer answered a READ with the wrong number of bytes.
-    #[error("the peer answered a READ with the wrong number of bytes")]
-    InvalidResponse,
-    /// The peer's request broke the protocol and was refused.
-    #[error("the peer sent an invalid request")]
-    InvalidRequest,
-}
-
-/// What happened on a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QpEvent {
-    /// The peer has acknowledged a whole message; messages complete in the order of posting.
-    SendCompleted {
-        /// The message's `id`.
-        id: u64,
-        /// Packets of it that were sent again.
-        retransmitted_packets: u32,
-    },
-    /// A whole message has arrived; messages arrive in the order of posting.
-    MessageReceived {
-        /// Its immediate data.
-        immediate: u32,
-        /// Its size.
-        size_bytes: u64,
-        /// Data packets of it that arrived with congestion experienced.
-        marked_packets: u32,
-    },
-    /// A SEND has arrived whole.
-    SendReceived {
-        /// Its immediate data.
-        immediate: Option<u32>,
-        /// Its size.
-        size_bytes: u64,
-        /// Data packets of it that arrived with congestion experienced.
-        marked_packets: u32,
-    },
-    /// All responses to a READ have arrived.
-    ReadCompleted {
-        /// The request's `id`.
-        id: u64,
-        /// Its size.
-        size_bytes: u64,
-        /// Requests for it that were sent again.
-        retransmitted_packets: u32,
-        /// Responses that arrived with congestion experienced.
-        marked_packets: u32,
-    },
-    /// A gap was seen and a NAK is about to be sent.
-    SequenceError,
-    /// The retransmission timer expired; everything unacknowledged is sent again.
-    TimedOut,
-    /// The queue pair has stopped for good.
-    Failed {
-        /// Why.
-        reason: FailureReason,
-    },
 }
 
 /// See the module documentation.
@@ -188,7 +117,7 @@ impl QueuePair {
 
     /// Bytes that have arrived of the message that is not yet complete.
     pub fn receiving_bytes(&self) -> u64 {
-        self.responder.receiving_bytes()
+        self.responder.incoming().received_bytes()
     }
 
     /// Adds a message behind all others.
@@ -210,12 +139,12 @@ impl QueuePair {
     /// From now on SENDs and immediate data need a posted receive, of which there are `posted`; the
     /// peer of one without is told to wait as the 5-bit code `timer` says. At first there is no limit.
     pub fn limit_receives(&mut self, posted: u32, timer: u8) {
-        self.responder.limit_receives(posted, timer);
+        self.responder.incoming_mut().limit_receives(posted, timer);
     }
 
     /// Posts one more receive.
     pub fn post_receive(&mut self) {
-        self.responder.post_receive();
+        self.responder.incoming_mut().post_receive();
     }
 
     /// Takes a packet that arrived for this queue pair at `now_ps`.
@@ -333,7 +262,9 @@ fn handle_acknowledge(
             notes.counters.acks_received += 1;
             return requester.handle_acknowledge(now_ps, psn, notes);
         }
-        Syndrome::SequenceError => return requester.handle_sequence_error(now_ps, psn, notes),
+        Syndrome::SequenceError => {
+            return requester.handle_sequence_error(now_ps, psn, packet.aeth.msn, notes);
+        }
         Syndrome::ReceiverNotReady { timer } => {
             return requester.handle_not_ready(now_ps, psn, timer, notes);
         }

@@ -1,19 +1,21 @@
 //! The asking half of a queue pair: requests into packets, acknowledgements into completions.
 //!
 //! Packets are numbered from 0 in 64 bits as long as the queue pair lives; the 24 bits of a packet
-//! sequence number exist only on the wire. A READ takes the numbers of its responses. Loss recovery
-//! is go-back-N.
+//! sequence number exist only on the wire. A READ takes the numbers of its responses. A loss is
+//! recovered from by go-back-N, or by selective repeat; with the latter a READ waits until everything
+//! before it is complete, and holds up what is behind it.
 
 use super::counters::QpCounters;
+use super::event::{FailureReason, Notes, QpEvent};
+use super::losses::Losses;
 use super::opcode::{Opcode, Position};
 use super::outgoing::{Outgoing, RemoteMemory, Step, WorkRequest};
 use super::packet::{Ecn, Packet, Payload, Reth};
-use super::queue_pair::{FailureReason, QpEvent};
 use super::retransmission_timer::{Expiry, RetransmissionTimer};
 use super::round_trip::{Acknowledged, RoundTrip};
 use super::syndrome::receiver_not_ready_ps;
 use super::{pattern, psn};
-use crate::config::TransportConfig;
+use crate::config::{LossRecovery, TransportConfig};
 use std::collections::VecDeque;
 
 /// One packet of a request, before it has an address.
@@ -25,12 +27,6 @@ pub(super) struct Part {
     pub reth: Reth,
     pub immediate: u32,
     pub payload: Payload,
-}
-
-/// Where things that happen are noted.
-pub(super) struct Notes<'a> {
-    pub counters: &'a mut QpCounters,
-    pub events: &'a mut VecDeque<QpEvent>,
 }
 
 /// See the module documentation.
@@ -59,6 +55,8 @@ pub(super) struct Requester {
     /// Bytes of all requests in front of `next`.
     sent_bytes: u64,
     timer: RetransmissionTimer,
+    /// Selective repeat; `None` is go-back-N.
+    losses: Option<Losses>,
     /// The peer was not ready: nothing is sent before.
     resume_ps: Option<u64>,
     /// A missing READ response has been asked for again; no more often until it comes.
@@ -69,9 +67,11 @@ pub(super) struct Requester {
 
 impl Requester {
     pub fn new(transport: &TransportConfig, first_psn: u32, seed: u64) -> Self {
+        let window_packets = u64::from(transport.window_packets.clamp(1, psn::MAX_OUTSTANDING));
+        let selective = transport.loss_recovery == LossRecovery::SelectiveRepeat;
         Self {
             mtu_bytes: u64::from(transport.mtu_bytes),
-            window_packets: u64::from(transport.window_packets.clamp(1, psn::MAX_OUTSTANDING)),
+            window_packets,
             first_psn,
             memory: RemoteMemory::default(),
             requests: VecDeque::new(),
@@ -84,6 +84,7 @@ impl Requester {
             acknowledged_bytes: 0,
             sent_bytes: 0,
             timer: RetransmissionTimer::new(transport, seed),
+            losses: selective.then(|| Losses::new(window_packets)),
             resume_ps: None,
             gap_reported: false,
             round_trip: RoundTrip::default(),
@@ -122,51 +123,74 @@ impl Requester {
         }
     }
 
-    /// The next packet; `None` if there is none to send or the window is closed.
+    /// The packet to send: its request's index, its number, and what it is. `None` if there is none or
+    /// the window is closed.
     #[inline]
-    pub fn next_step(&self) -> Option<Step> {
-        let open = self.next - self.unacknowledged < self.window_packets
-            && self.resume_ps.is_none()
-            && !self.failed;
+    fn next_send(&self) -> Option<(usize, u64, Step)> {
+        if self.resume_ps.is_some() || self.failed {
+            return None;
+        }
+        if let Some(number) = self.losses.as_ref().and_then(Losses::next) {
+            let index = self.requests.partition_point(|outgoing| outgoing.end() <= number);
+            let step = self.requests.get(index)?.step(number, self.mtu_bytes);
+            return Some((index, number, step));
+        }
+        let open = self.next - self.unacknowledged < self.window_packets && !self.is_held_up();
         let outgoing = self.requests.get(self.cursor).filter(|_| open)?;
         let step = outgoing.step(self.next, self.mtu_bytes);
         // A READ may be longer than the window, but old and new must stay apart.
         let outstanding = self.next - self.unacknowledged + step.numbers;
-        (outstanding <= u64::from(psn::MAX_OUTSTANDING)).then_some(step)
+        (outstanding <= u64::from(psn::MAX_OUTSTANDING)).then_some((self.cursor, self.next, step))
+    }
+
+    /// With selective repeat, the next request is a READ or behind one, and waits.
+    fn is_held_up(&self) -> bool {
+        let is_read = |index| self.requests.get(index).is_some_and(Outgoing::is_read);
+        self.losses.is_some() && self.cursor > 0 && (is_read(0) || is_read(self.cursor))
+    }
+
+    /// The next packet; `None` if there is none to send or the window is closed.
+    #[inline]
+    pub fn next_step(&self) -> Option<Step> {
+        self.next_send().map(|(_, _, step)| step)
     }
 
     /// Takes the next packet.
     pub fn poll(&mut self, now_ps: u64, counters: &mut QpCounters) -> Option<Part> {
-        let step = self.next_step()?;
-        let outgoing = &self.requests[self.cursor];
+        let (index, number, step) = self.next_send()?;
+        let outgoing = &self.requests[index];
         let part = Part {
             opcode: step.opcode,
-            psn: psn::add(self.first_psn, self.next),
-            ack_request: self.asks_for_acknowledgement(step.opcode),
-            reth: outgoing.reth(self.next, self.mtu_bytes, &self.memory),
+            psn: psn::add(self.first_psn, number),
+            ack_request: self.asks_for_acknowledgement(number, step.opcode),
+            reth: outgoing.reth(number, self.mtu_bytes, &self.memory),
             immediate: outgoing.immediate(),
-            payload: outgoing.payload(self.next, step.length_bytes, self.mtu_bytes),
+            payload: outgoing.payload(number, step.length_bytes, self.mtu_bytes),
         };
-        self.count_sent(step, counters);
-        self.advance(now_ps, step);
+        self.count_sent(index, number, step, counters);
+        self.timer.start(now_ps);
+        match &mut self.losses {
+            Some(losses) if number < self.next => losses.sent(number),
+            _ => self.advance(now_ps, step),
+        }
         Some(part)
     }
 
     /// The last packet of a request does, and the one that closes the window.
-    fn asks_for_acknowledgement(&self, opcode: Opcode) -> bool {
+    fn asks_for_acknowledgement(&self, number: u64, opcode: Opcode) -> bool {
         let ends =
             opcode.row().is_some_and(|row| matches!(row.position, Position::Last | Position::Only));
-        ends || self.next + 1 - self.unacknowledged == self.window_packets
+        ends || number + 1 - self.unacknowledged == self.window_packets
     }
 
-    fn count_sent(&mut self, step: Step, counters: &mut QpCounters) {
+    fn count_sent(&mut self, index: usize, number: u64, step: Step, counters: &mut QpCounters) {
         let length_bytes = u64::from(step.length_bytes);
         counters.data_packets_sent += u64::from(step.opcode.has_payload());
         counters.data_payload_bytes_sent += length_bytes;
-        if self.next < self.highest {
+        if number < self.highest {
             counters.retransmitted_packets += 1;
             counters.data_payload_bytes_retransmitted += length_bytes;
-            self.requests[self.cursor].retransmitted_packets += 1;
+            self.requests[index].retransmitted_packets += 1;
         }
     }
 
@@ -174,7 +198,6 @@ impl Requester {
         if self.next == self.highest {
             self.round_trip.sent(self.next, now_ps);
         }
-        self.timer.start(now_ps);
         self.next += step.numbers;
         self.sent_bytes += u64::from(step.length_bytes);
         self.highest = self.highest.max(self.next);
@@ -201,12 +224,27 @@ impl Requester {
         }
     }
 
-    /// The packet `psn` is missing, everything before has been executed.
-    pub fn handle_sequence_error(&mut self, now_ps: u64, psn: u32, notes: &mut Notes<'_>) {
-        if let Some(number) = self.outstanding(psn) {
-            notes.counters.packet_seq_err += 1;
-            self.acknowledge(now_ps, number, notes);
-            self.go_back();
+    /// The packet `psn` is missing, everything before has been executed. With selective repeat,
+    /// `arrived_psn` is the packet that has come instead.
+    pub fn handle_sequence_error(
+        &mut self,
+        now_ps: u64,
+        psn: u32,
+        arrived_psn: u32,
+        notes: &mut Notes<'_>,
+    ) {
+        let Some(number) = self.outstanding(psn) else { return };
+        notes.counters.packet_seq_err += 1;
+        self.acknowledge(now_ps, number, notes);
+        let arrived = self.outstanding(arrived_psn);
+        match &mut self.losses {
+            None => self.send_again(),
+            Some(losses) => {
+                self.round_trip.lost();
+                if let Some(arrived) = arrived.filter(|arrived| *arrived < self.next) {
+                    losses.arrive(arrived);
+                }
+            }
         }
     }
 
@@ -215,7 +253,7 @@ impl Requester {
         if let Some(number) = self.outstanding(psn) {
             notes.counters.rnr_naks_received += 1;
             self.acknowledge(now_ps, number, notes);
-            self.go_back();
+            self.send_again();
             self.resume_ps = Some(now_ps.saturating_add(receiver_not_ready_ps(timer)));
         }
     }
@@ -254,7 +292,7 @@ impl Requester {
         if !self.gap_reported {
             self.gap_reported = true;
             notes.counters.implied_nak_seq_err += 1;
-            self.go_back();
+            self.send_again();
         }
     }
 
@@ -267,7 +305,7 @@ impl Requester {
             Expiry::Retry => {
                 notes.events.push_back(QpEvent::TimedOut);
                 self.gap_reported = false;
-                self.go_back();
+                self.send_again();
             }
             Expiry::Exhausted => self.fail(FailureReason::RetriesExhausted, notes),
         }
@@ -291,6 +329,9 @@ impl Requester {
         if number <= self.unacknowledged {
             return;
         }
+        if let Some(losses) = &mut self.losses {
+            losses.acknowledge(self.unacknowledged..number);
+        }
         self.unacknowledged = number;
         self.gap_reported = false;
         self.complete(number, notes);
@@ -305,7 +346,7 @@ impl Requester {
     /// Completes the requests that end before or at packet `number`.
     fn complete(&mut self, number: u64, notes: &mut Notes<'_>) {
         while let Some(outgoing) = self.requests.front().filter(|front| front.end() <= number) {
-            notes.events.push_back(completion(outgoing));
+            notes.events.push_back(outgoing.completion());
             self.completed_bytes += outgoing.sent_bytes(outgoing.end(), self.mtu_bytes);
             self.requests.pop_front();
             self.cursor = self.cursor.saturating_sub(1);
@@ -321,11 +362,16 @@ impl Requester {
         self.acknowledged_bytes = acknowledged_bytes;
     }
 
-    /// Sends everything not acknowledged again. The timer starts with the first of these packets.
-    fn go_back(&mut self) {
-        self.restart_from_unacknowledged();
+    /// Sends everything again that is not known to have arrived. The timer starts with the first of
+    /// these packets.
+    fn send_again(&mut self) {
         self.round_trip.lost();
         self.timer.stop();
+        let at_read = self.requests.front().is_some_and(Outgoing::is_read);
+        match &mut self.losses {
+            Some(losses) if !at_read => losses.lose(self.unacknowledged..self.next),
+            _ => self.restart_from_unacknowledged(),
+        }
     }
 
     fn restart_from_unacknowledged(&mut self) {
@@ -340,17 +386,5 @@ impl Requester {
         self.timer.stop();
         self.resume_ps = None;
         notes.events.push_back(QpEvent::Failed { reason });
-    }
-}
-
-fn completion(outgoing: &Outgoing) -> QpEvent {
-    let Outgoing { id, retransmitted_packets, marked_packets, .. } = *outgoing;
-    match outgoing.request {
-        WorkRequest::Read { size_bytes, .. } => {
-            QpEvent::ReadCompleted { id, size_bytes, retransmitted_packets, marked_packets }
-        }
-        WorkRequest::Write { .. } | WorkRequest::Send { .. } => {
-            QpEvent::SendCompleted { id, retransmitted_packets }
-        }
     }
 }

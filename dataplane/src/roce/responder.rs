@@ -1,71 +1,52 @@
-//! The answering half of a queue pair: packets into messages, and the acknowledgements for them.
+//! The answering half of a queue pair: which packet is taken when, and what is acknowledged.
 
 use super::counters::QpCounters;
-use super::opcode::{OpcodeRow, Operation, Position};
+use super::event::{FailureReason, Notes, QpEvent};
+use super::held::Held;
+use super::incoming::{Incoming, Taken};
+use super::opcode::{OpcodeRow, Operation};
 use super::outgoing::MAX_REQUEST_BYTES;
-use super::packet::{Ecn, Packet};
-use super::queue_pair::{FailureReason, QpEvent};
+use super::packet::Packet;
+use super::psn;
 use super::read_replies::{ReadReplies, Response};
-use super::requester::Notes;
 use super::syndrome::Syndrome;
-use super::{pattern, psn};
-use crate::config::TransportConfig;
+use crate::config::{LossRecovery, TransportConfig};
 
 /// An acknowledgement before it has an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub syndrome: Syndrome,
     pub psn: u32,
+    /// The message sequence number; with selective repeat, in a NAK for a sequence error, the packet
+    /// that came ahead of its turn.
     pub msn: u32,
 }
 
-/// The message whose packets are arriving.
-#[derive(Clone, Copy, Debug, Default)]
-struct Incoming {
-    /// The running request; `None` between two of them.
-    running: Option<Running>,
-    /// Where the running request's next byte belongs: a WRITE starts at its address, a SEND at 0.
-    place_bytes: u64,
-    /// Bytes of the message so far, over all its WRITEs.
-    received_bytes: u64,
-    /// Packets of the message that arrived with congestion experienced.
-    marked_packets: u32,
-}
-
-/// A WRITE or SEND of which the first packet has arrived and the last has not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Running {
-    operation: Operation,
-    /// Bytes that a WRITE still lacks; a SEND does not say.
-    missing_bytes: u32,
-}
-
-/// Receives that are posted for SENDs and immediate data.
+/// A NAK to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Receives {
-    posted: u32,
-    /// Code of the time that the peer is asked to wait for one.
-    timer: u8,
+struct Nak {
+    syndrome: Syndrome,
+    /// The packet that came ahead of its turn, with selective repeat.
+    arrived_psn: Option<u32>,
 }
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Responder {
-    mtu_bytes: u32,
     ack_every_packets: u32,
     ack_delay_ps: u64,
     expected_psn: u32,
     /// Requests executed, modulo 2^24.
     msn: u32,
     incoming: Incoming,
-    /// `None` while there are always enough.
-    receives: Option<Receives>,
     reads: ReadReplies,
+    /// Packets ahead of their turn, with selective repeat; `None` drops them.
+    held: Option<Held>,
     /// Accepted packets that no acknowledgement covers yet.
     unacknowledged_packets: u32,
     deadline_ps: Option<u64>,
     acknowledge_due: bool,
-    nak_due: Option<Syndrome>,
+    nak_due: Option<Nak>,
     /// The gap in front of `expected_psn` has been reported; silence until it is filled.
     gap_reported: bool,
     /// The last packet was a duplicate, and answered.
@@ -76,14 +57,14 @@ pub(super) struct Responder {
 impl Responder {
     pub fn new(transport: &TransportConfig, expected_psn: u32) -> Self {
         Self {
-            mtu_bytes: transport.mtu_bytes,
             ack_every_packets: transport.ack_every_packets.max(1),
             ack_delay_ps: transport.ack_delay_ps,
             expected_psn: expected_psn & psn::MASK_24,
             msn: 0,
-            incoming: Incoming::default(),
-            receives: None,
+            incoming: Incoming::new(transport.mtu_bytes),
             reads: ReadReplies::new(transport.mtu_bytes),
+            held: (transport.loss_recovery == LossRecovery::SelectiveRepeat)
+                .then(|| Held::new(transport.window_packets)),
             unacknowledged_packets: 0,
             deadline_ps: None,
             acknowledge_due: false,
@@ -94,19 +75,12 @@ impl Responder {
         }
     }
 
-    pub fn limit_receives(&mut self, posted: u32, timer: u8) {
-        self.receives = Some(Receives { posted, timer });
+    pub fn incoming(&self) -> &Incoming {
+        &self.incoming
     }
 
-    pub fn post_receive(&mut self) {
-        if let Some(receives) = &mut self.receives {
-            receives.posted += 1;
-        }
-    }
-
-    /// Bytes that have arrived of the message that is not complete.
-    pub fn receiving_bytes(&self) -> u64 {
-        self.incoming.received_bytes
+    pub fn incoming_mut(&mut self) -> &mut Incoming {
+        &mut self.incoming
     }
 
     pub fn poll_timeout(&self) -> Option<u64> {
@@ -138,10 +112,10 @@ impl Responder {
         if !self.reads.is_empty() {
             return None;
         }
-        let (syndrome, psn) = match self.nak_due.take() {
-            Some(syndrome) => (syndrome, self.expected_psn),
+        let (syndrome, psn, msn) = match self.nak_due.take() {
+            Some(nak) => (nak.syndrome, self.expected_psn, nak.arrived_psn.unwrap_or(self.msn)),
             None if self.acknowledge_due => {
-                (Syndrome::Acknowledge, psn::previous(self.expected_psn))
+                (Syndrome::Acknowledge, psn::previous(self.expected_psn), self.msn)
             }
             None => return None,
         };
@@ -151,7 +125,7 @@ impl Responder {
             _ => counters.naks_sent += 1,
         }
         self.forget_acknowledgement();
-        Some(Reply { syndrome, psn, msn: self.msn })
+        Some(Reply { syndrome, psn, msn })
     }
 
     /// What was accepted is acknowledged, or about to be.
@@ -173,9 +147,27 @@ impl Responder {
             return;
         }
         match psn::difference(packet.bth.psn, self.expected_psn) {
-            0 => self.handle_expected(now_ps, packet, row, notes),
-            ahead if ahead > 0 => self.handle_gap(notes),
+            0 => {
+                self.handle_expected(now_ps, packet, row, notes);
+                self.release_held(now_ps, notes);
+            }
+            ahead if ahead > 0 => self.handle_gap(packet, row, ahead as u32, notes),
             _ => self.handle_duplicate(now_ps, packet, row, notes.counters),
+        }
+    }
+
+    /// Takes the packets that waited for the one just taken.
+    fn release_held(&mut self, now_ps: u64, notes: &mut Notes<'_>) {
+        if self.held.as_ref().is_none_or(Held::is_empty) {
+            return;
+        }
+        // Tell the requester how far the gap is closed.
+        self.acknowledge_due = true;
+        while !self.failed
+            && let Some(packet) = self.held.as_mut().and_then(|held| held.take(self.expected_psn))
+            && let Some(row) = packet.bth.opcode.row()
+        {
+            self.handle_expected(now_ps, &packet, row, notes);
         }
     }
 
@@ -197,7 +189,7 @@ impl Responder {
 
     fn handle_read(&mut self, packet: &Packet, notes: &mut Notes<'_>) {
         let length_bytes = packet.reth.length_bytes;
-        if self.incoming.running.is_some() || u64::from(length_bytes) > MAX_REQUEST_BYTES {
+        if self.incoming.is_running() || u64::from(length_bytes) > MAX_REQUEST_BYTES {
             return self.refuse(notes);
         }
         self.reads.answer(packet.bth.psn, &packet.reth);
@@ -215,106 +207,19 @@ impl Responder {
         row: &OpcodeRow,
         notes: &mut Notes<'_>,
     ) {
-        let Some(running) = self.running_after(packet, row) else { return self.refuse(notes) };
-        if !self.take_receive(row) {
-            return;
+        match self.incoming.take(packet, row, notes) {
+            Taken::Invalid => return self.refuse(notes),
+            Taken::NotReady { timer } => {
+                let syndrome = Syndrome::ReceiverNotReady { timer };
+                self.nak_due = Some(Nak { syndrome, arrived_psn: None });
+                self.gap_reported = true;
+                return;
+            }
+            Taken::Continues => {}
+            Taken::Ends => self.msn = psn::add(self.msn, 1),
         }
         self.expected_psn = psn::add(self.expected_psn, 1);
-        self.start_request(packet, row);
-        self.receive(packet, notes.counters);
-        self.incoming.running = running;
-        if running.is_none() {
-            self.msn = psn::add(self.msn, 1);
-            self.deliver(packet, row, notes);
-        }
         self.schedule_acknowledgement(now_ps, packet.bth.ack_request);
-    }
-
-    /// What runs once `packet` is taken: `Some(None)` if it ends its request, `None` if it breaks the
-    /// protocol. Source: IBTA volume 1, sections 9.7.4.1.2 and 9.7.4.1.6.
-    fn running_after(&self, packet: &Packet, row: &OpcodeRow) -> Option<Option<Running>> {
-        let (operation, length_bytes) = (row.operation, packet.payload.length_bytes());
-        let is_write = operation == Operation::Write;
-        let before_bytes = match (row.position, self.incoming.running) {
-            (Position::First | Position::Only, None) if is_write => packet.reth.length_bytes,
-            (Position::First | Position::Only, None) => MAX_REQUEST_BYTES as u32,
-            (Position::Middle | Position::Last, Some(running))
-                if running.operation == operation =>
-            {
-                running.missing_bytes
-            }
-            _ => return None,
-        };
-        let missing_bytes = before_bytes.checked_sub(length_bytes)?;
-        let ends_well = length_bytes <= self.mtu_bytes && (missing_bytes == 0 || !is_write);
-        match row.position {
-            Position::First | Position::Middle => {
-                let goes_on = length_bytes == self.mtu_bytes && missing_bytes > 0;
-                goes_on.then_some(Some(Running { operation, missing_bytes }))
-            }
-            Position::Last => (ends_well && length_bytes > 0).then_some(None),
-            Position::Only => ends_well.then_some(None),
-        }
-    }
-
-    /// Takes a posted receive for a packet that needs one: the first of a SEND, and the one that
-    /// carries a WRITE's immediate data. Without one the peer is asked to wait. Source: IBTA volume 1,
-    /// section 9.7.5.2.8.
-    fn take_receive(&mut self, row: &OpcodeRow) -> bool {
-        let Some(receives) = &mut self.receives else { return true };
-        let starts = matches!(row.position, Position::First | Position::Only);
-        let needed = match row.operation {
-            Operation::Send => starts,
-            _ => row.has_immediate,
-        };
-        if !needed {
-            return true;
-        }
-        if receives.posted == 0 {
-            self.nak_due = Some(Syndrome::ReceiverNotReady { timer: receives.timer });
-            self.gap_reported = true;
-            return false;
-        }
-        receives.posted -= 1;
-        true
-    }
-
-    fn start_request(&mut self, packet: &Packet, row: &OpcodeRow) {
-        if !matches!(row.position, Position::First | Position::Only) {
-            return;
-        }
-        match row.operation {
-            Operation::Write => self.incoming.place_bytes = packet.reth.virtual_address,
-            // A SEND is a message of its own, whatever was written before.
-            _ => self.incoming = Incoming::default(),
-        }
-    }
-
-    fn receive(&mut self, packet: &Packet, counters: &mut QpCounters) {
-        if !pattern::matches(self.incoming.place_bytes, &packet.payload) {
-            counters.payload_mismatches += 1;
-        }
-        let length_bytes = u64::from(packet.payload.length_bytes());
-        self.incoming.place_bytes = self.incoming.place_bytes.wrapping_add(length_bytes);
-        counters.data_payload_bytes_received += length_bytes;
-        self.incoming.received_bytes += length_bytes;
-        self.incoming.marked_packets += u32::from(packet.ecn == Ecn::Ce);
-    }
-
-    /// A request is complete. A WRITE without immediate data is a part of the message that the next
-    /// immediate data complete.
-    fn deliver(&mut self, packet: &Packet, row: &OpcodeRow, notes: &mut Notes<'_>) {
-        let Incoming { received_bytes: size_bytes, marked_packets, .. } = self.incoming;
-        let immediate = row.has_immediate.then_some(packet.immediate);
-        let event = match (row.operation, immediate) {
-            (Operation::Send, _) => QpEvent::SendReceived { immediate, size_bytes, marked_packets },
-            (_, Some(immediate)) => {
-                QpEvent::MessageReceived { immediate, size_bytes, marked_packets }
-            }
-            (_, None) => return,
-        };
-        self.incoming = Incoming::default();
-        notes.events.push_back(event);
     }
 
     fn schedule_acknowledgement(&mut self, now_ps: u64, asked: bool) {
@@ -328,12 +233,16 @@ impl Responder {
     }
 
     /// A packet is missing: one NAK, then silence until it comes. Source: IBTA volume 1, section
-    /// 9.7.5.1.1.
-    fn handle_gap(&mut self, notes: &mut Notes<'_>) {
+    /// 9.7.5.1.1. With selective repeat, one for each packet that can be kept.
+    fn handle_gap(&mut self, packet: &Packet, row: &OpcodeRow, ahead: u32, notes: &mut Notes<'_>) {
         notes.counters.out_of_sequence += 1;
-        if !self.gap_reported {
-            self.gap_reported = true;
-            self.nak_due = Some(Syndrome::SequenceError);
+        let keeps = row.operation != Operation::ReadRequest;
+        let kept = self.held.as_mut().is_some_and(|held| keeps && held.keep(packet, ahead));
+        if kept || !self.gap_reported {
+            let arrived_psn = kept.then_some(packet.bth.psn);
+            self.nak_due = Some(Nak { syndrome: Syndrome::SequenceError, arrived_psn });
+        }
+        if !std::mem::replace(&mut self.gap_reported, true) {
             notes.events.push_back(QpEvent::SequenceError);
         }
     }
@@ -368,7 +277,7 @@ impl Responder {
     fn refuse(&mut self, notes: &mut Notes<'_>) {
         notes.counters.invalid_requests += 1;
         self.failed = true;
-        self.nak_due = Some(Syndrome::InvalidRequest);
+        self.nak_due = Some(Nak { syndrome: Syndrome::InvalidRequest, arrived_psn: None });
         notes.events.push_back(QpEvent::Failed { reason: FailureReason::InvalidRequest });
     }
 }

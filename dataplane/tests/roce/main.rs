@@ -5,4 +5,5 @@ mod pair;
 mod properties;
 mod refusals;
 mod requests;
+mod selective;
 mod vectors;

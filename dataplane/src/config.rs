@@ -54,10 +54,14 @@ pub struct SwitchConfig {
     pub mac: [u8; 6],
     /// Number of ports.
     pub ports: u16,
-    /// `routes[nic index]`: the equal-cost egress ports, ascending.
+    /// `routes[nic index]`: the egress ports that lead there, ascending. They share the flows evenly;
+    /// a port that stands there twice gets twice the share.
     pub routes: Vec<Vec<u16>>,
     /// Seed of the ECMP hash.
     pub ecmp_seed: u64,
+    /// What is sent over one of several ports together; a missing key is [`PathSelection::Flow`].
+    #[serde(default)]
+    pub path_selection: PathSelection,
     /// Shared packet buffer, without headroom.
     pub buffer_bytes: u64,
     /// Share of the free shared buffer that one egress queue may take before tail drop
@@ -65,6 +69,26 @@ pub struct SwitchConfig {
     pub dynamic_threshold_alpha: f64,
     /// The eight priorities.
     pub priorities: Vec<PriorityConfig>,
+}
+
+/// What takes one of several ports together. All but `Flow` can reorder the packets of a flow.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PathSelection {
+    /// All packets of a flow, by its hash.
+    #[default]
+    Flow,
+    /// Packets of a flow with gaps no longer than this between them; each such flowlet takes a port
+    /// by chance. Source: Vanini et al., "Let it flow", NSDI 2017.
+    Flowlet {
+        /// A longer gap begins a new flowlet.
+        gap_ps: u64,
+    },
+    /// Each packet, by chance. Source: Dixit et al., "On the impact of packet spraying in data
+    /// center networks", INFOCOM 2013.
+    Packet,
+    /// Each packet takes the port with the shortest queue of its priority; by chance among equals.
+    ShortestQueue,
 }
 
 /// How a switch treats one priority on every port.

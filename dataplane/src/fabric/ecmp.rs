@@ -24,19 +24,26 @@ impl EcmpHash {
         Self { seed }
     }
 
-    /// Which of `choices` (at least 1) the flow takes. The destination and source have to be told
-    /// apart: the way back may differ.
+    /// The hash of a flow: source address, destination address, source port. Source and destination
+    /// are told apart, so the way back may differ.
     #[inline]
-    pub fn choose(
-        &self,
-        (source_address, destination_address, source_port): (u32, u32, u16),
-        choices: usize,
-    ) -> usize {
+    pub fn of(&self, (source_address, destination_address, source_port): (u32, u32, u16)) -> u64 {
         let addresses = u64::from(source_address) << 32 | u64::from(destination_address);
         let ports = u64::from(source_port) << 48 | ROCE_PORT << 32 | UDP;
-        let hash = mix(mix(self.seed ^ addresses) ^ ports);
-        ((u128::from(hash) * choices as u128) >> 64) as usize
+        mix(mix(self.seed ^ addresses) ^ ports)
     }
+
+    /// Which of `choices` (at least 1) the flow takes.
+    #[inline]
+    pub fn choose(&self, flow: (u32, u32, u16), choices: usize) -> usize {
+        pick(self.of(flow), choices)
+    }
+}
+
+/// The choice that a hash or random number stands for.
+#[inline]
+pub fn pick(hash: u64, choices: usize) -> usize {
+    ((u128::from(hash) * choices as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! * [`buffer`]: what may be stored, and when an ingress must be paused or may resume.
 //! * [`pause`]: the pause frames that one port owes its neighbour.
 //! * [`marking`]: which packets leave with congestion experienced.
-//! * [`ecmp`]: which of several equal-cost ports a flow takes.
+//! * [`ecmp`], [`path`]: which of several ports a flow, a flowlet or a packet takes.
 //! * [`counters`]: what a port and a queue count.
 //! * [`switch`]: all of them together.
 //!
@@ -15,6 +15,7 @@ pub mod buffer;
 pub mod counters;
 pub mod ecmp;
 pub mod marking;
+pub mod path;
 pub mod pause;
 pub mod port;
 mod queue;

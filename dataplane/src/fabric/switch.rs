@@ -2,8 +2,8 @@
 
 use super::buffer::{SharedBuffer, Verdict};
 use super::counters::{PortTotals, QueueSample, QueueTotals};
-use super::ecmp::EcmpHash;
 use super::marking::mark;
+use super::path::PathSelector;
 use super::pause::PauseSender;
 use super::port::{Departure, PortScheduler, QueueDiscipline, Queued, bits};
 use super::routes::Routes;
@@ -27,6 +27,14 @@ const REFRESH_TOKEN: u32 = 1 << 16;
 /// A time that never comes.
 const NEVER_PS: u64 = u64::MAX;
 
+/// How a packet passes the switch.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    ingress_port: u16,
+    egress_port: u16,
+    priority: u8,
+}
+
 #[derive(Debug)]
 struct Port {
     scheduler: PortScheduler,
@@ -45,7 +53,7 @@ pub struct Switch {
     ports: Vec<Port>,
     buffer: SharedBuffer,
     routes: Routes,
-    ecmp: EcmpHash,
+    paths: PathSelector,
     priority_of_dscp: [u8; 64],
     ecn: [Option<EcnConfig>; PRIORITIES],
     random: Random,
@@ -67,7 +75,7 @@ impl Switch {
             ports: links.iter().map(|link| Port::new(link.rate_bps, &disciplines)).collect(),
             buffer: SharedBuffer::new(config),
             routes: Routes::new(&job.nics, &config.routes),
-            ecmp: EcmpHash::new(config.ecmp_seed),
+            paths: PathSelector::new(config.path_selection, config.ecmp_seed, job.seed),
             priority_of_dscp: priority_of_dscp(&job.classes),
             ecn,
             random: Random::new(job.seed, index as u64),
@@ -135,7 +143,8 @@ impl Switch {
         mut packet: Box<Packet>,
         outputs: &mut Vec<Output>,
     ) {
-        let Some(egress_port) = self.route(&packet) else {
+        let priority = self.priority_of_dscp[usize::from(packet.dscp & 63)];
+        let Some(egress_port) = self.route(now_ps, priority, &packet) else {
             self.ports[usize::from(ingress_port)].totals.unroutable_packets += 1;
             return;
         };
@@ -144,17 +153,23 @@ impl Switch {
             return;
         }
         packet.ttl -= 1;
-        if self.enqueue(now_ps, ingress_port, egress_port, packet, outputs) {
+        let way = Way { ingress_port, egress_port, priority };
+        if self.enqueue(now_ps, way, packet, outputs) {
             self.serve(now_ps, egress_port, outputs);
         }
     }
 
     #[inline]
-    fn route(&self, packet: &Packet) -> Option<u16> {
+    fn route(&mut self, now_ps: u64, priority: u8, packet: &Packet) -> Option<u16> {
         match self.routes.towards(packet.destination_address) {
             [] => None,
             [port] => Some(*port),
-            ports => Some(ports[self.ecmp.choose(packet.flow(), ports.len())]),
+            choices => {
+                let ports = &self.ports;
+                let depth_bytes =
+                    |port: u16| ports[usize::from(port)].scheduler.depth_bytes(priority);
+                Some(self.paths.choose(now_ps, packet.flow(), choices, depth_bytes))
+            }
         }
     }
 
@@ -163,12 +178,11 @@ impl Switch {
     fn enqueue(
         &mut self,
         now_ps: u64,
-        ingress_port: u16,
-        egress_port: u16,
+        way: Way,
         packet: Box<Packet>,
         outputs: &mut Vec<Output>,
     ) -> bool {
-        let priority = self.priority_of_dscp[usize::from(packet.dscp & 63)];
+        let Way { ingress_port, egress_port, priority } = way;
         let wire_bytes = packet.wire_bytes();
         let port = &mut self.ports[usize::from(egress_port)];
         let depth_bytes = port.scheduler.depth_bytes(priority);

@@ -134,6 +134,7 @@ fn measure(world: &mut World, senders: usize, from_ps: u64, to_ps: u64) -> (f64,
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "takes long without optimisation")]
 fn round_trips_are_at_the_target_and_the_line_is_full() {
     for senders in [2, 8, 32] {
         let mut world = incast(senders as u16);

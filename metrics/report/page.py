@@ -202,7 +202,9 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
 
 
 def _senders(records: RunRecords) -> tuple[str, Raw]:
-    chart = rates.sender_rates(records.qps)
+    chart = rates.sender_rates(
+        records.qps, str(records.run["job"].get("congestion_control", {}).get("algorithm", "dcqcn"))
+    )
     block = chart_block(chart, "No rates were sampled.")
     return "Senders", element("div", block, class_="charts")
 

@@ -1,4 +1,4 @@
-"""DCQCN at the senders: current and target rate and alpha of the queue pairs over time."""
+"""Congestion control at the senders: rates and alpha of the queue pairs over time."""
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,8 @@ POINT_LIMIT = 1500
 _KEYS = ("source_rank", "destination_rank", "qp")
 
 
-def sender_rates(qps: pl.DataFrame) -> Chart | None:
-    """R_C and R_T above, alpha below, for the queue pairs that congestion hit most."""
+def sender_rates(qps: pl.DataFrame, algorithm: str) -> Chart | None:
+    """Rates above, alpha (DCQCN only) below, for the queue pairs that congestion hit most."""
     if qps.is_empty():
         return None
     pairs = qps.group_by(*_KEYS).agg(pl.col("current_rate_bps").min().alias("lowest"))
@@ -25,18 +25,25 @@ def sender_rates(qps: pl.DataFrame) -> Chart | None:
     data = []
     for number, key in enumerate(shown.iter_rows(named=True)):
         mine = qps.filter(*(pl.col(name) == key[name] for name in _KEYS)).sort("time_ns")
-        data += _lines_of(_thinned(mine), key, scale, unit, PALETTE[number % 8])
+        lines = _lines_of(_thinned(mine), key, scale, unit, PALETTE[number % 8])
+        data += lines if algorithm == "dcqcn" else lines[:1]
     axes = {
-        "xaxis": axis(f"emulated time, {unit}", anchor="y2"),
-        "yaxis": axis("rate, Gb/s", domain=[0.38, 1], rangemode="tozero"),
-        "yaxis2": axis("alpha", domain=[0, 0.3], range=[0, 1.05], anchor="x"),
+        "xaxis": axis(f"emulated time, {unit}"),
+        "yaxis": axis("rate, Gb/s", rangemode="tozero"),
     }
+    rates = "Current rate."
+    if algorithm == "dcqcn":
+        rates = "Solid: current rate R_C; dotted: target rate R_T."
+        axes["xaxis"]["anchor"] = "y2"
+        axes["yaxis"]["domain"] = [0.38, 1]
+        axes["yaxis2"] = axis("alpha", domain=[0, 0.3], range=[0, 1.05], anchor="x")
     note = (
         f"{len(shown)} of {len(pairs)} queue pairs that had work (those whose rate fell lowest; "
-        f"cap {QP_LIMIT}). Solid: current rate R_C; dotted: target rate R_T. Gaps: no work. "
+        f"cap {QP_LIMIT}). {rates} Gaps: no work. "
         f"At most {POINT_LIMIT} samples each."
     )
-    return Chart("Sender rates (DCQCN)", note, data, layout(480, axes))
+    title = f"Sender rates ({algorithm.upper() if algorithm == 'dcqcn' else algorithm})"
+    return Chart(title, note, data, layout(480 if "yaxis2" in axes else 360, axes))
 
 
 def _thinned(series: pl.DataFrame) -> pl.DataFrame:

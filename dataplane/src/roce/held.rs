@@ -52,9 +52,6 @@ impl Held {
 
     /// Empties the places in front of `expected_psn`.
     fn move_to(&mut self, expected_psn: u32) {
-        if self.is_empty() {
-            self.places.clear();
-        }
         let passed = psn::difference(expected_psn, self.first_psn).max(0) as usize;
         for place in self.places.drain(..passed.min(self.places.len())) {
             self.packets -= u32::from(place.is_some());

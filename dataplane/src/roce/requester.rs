@@ -241,7 +241,7 @@ impl Requester {
             None => self.send_again(),
             Some(losses) => {
                 self.round_trip.lost();
-                if let Some(arrived) = arrived.filter(|arrived| *arrived < self.next) {
+                if let Some(arrived) = arrived {
                     losses.arrive(arrived);
                 }
             }

@@ -65,6 +65,18 @@ fn the_last_packet_of_a_write_is_no_longer_than_the_mtu() {
 }
 
 #[test]
+fn a_repeated_read_is_answered_only_as_far_as_requests_have_come() {
+    let mut b = queue_pair(&transport(), 1);
+    b.handle_packet(0, &request(Opcode::READ_REQUEST, 0, 2048));
+    while b.poll_data(0).is_some() {}
+    b.handle_packet(0, &request(Opcode::READ_REQUEST, 0, 4096));
+    assert_eq!(b.next_data_bytes(), None);
+    b.handle_packet(0, &request(Opcode::READ_REQUEST, 0, 2048));
+    assert!(b.next_data_bytes().is_some());
+    assert_eq!(b.counters().duplicate_requests, 2);
+}
+
+#[test]
 fn a_refused_request_fails_the_sender() {
     let mut a = queue_pair(&transport(), 0);
     a.post_write(Message { id: 0, size_bytes: 10, immediate: 0 });

@@ -3,7 +3,7 @@
 use super::pair::*;
 use _native::config::TransportConfig;
 use _native::roce::opcode::Opcode;
-use _native::roce::packet::Packet;
+use _native::roce::packet::{Bth, Packet, Payload};
 use _native::roce::syndrome::receiver_not_ready_ps;
 use _native::roce::{FailureReason, MAX_REQUEST_BYTES, QpEvent, RemoteMemory, WorkRequest};
 use proptest::prelude::*;
@@ -54,6 +54,20 @@ fn a_send_has_no_address_and_arrives_with_or_without_immediate_data() {
     let received =
         |immediate, size_bytes| QpEvent::SendReceived { immediate, size_bytes, marked_packets: 0 };
     assert_eq!(pair.events(1), [received(None, 2500), received(Some(7), 0)]);
+}
+
+#[test]
+fn a_send_is_a_message_of_its_own_whatever_was_written_before() {
+    let mut pair = Pair::over(transport(), |from, index, _| match (from, index) {
+        (0, 0) => Fate::Marked,
+        _ => Fate::Arrive,
+    });
+    pair.ends[0].post(0, WorkRequest::Write { size_bytes: 100, immediate: None });
+    pair.ends[0].post(1, send(10));
+    pair.finish();
+    expect_completed(&pair, 2);
+    let sent = QpEvent::SendReceived { immediate: None, size_bytes: 10, marked_packets: 0 };
+    assert_eq!(pair.events(1), [sent]);
 }
 
 #[test]
@@ -130,6 +144,21 @@ fn a_lost_response_is_asked_for_again_from_its_place() {
 }
 
 #[test]
+fn a_response_lost_again_waits_for_the_timer_and_may_be_missed_once_more() {
+    let mut lost = 0;
+    let mut pair = Pair::over(transport(), move |from, _, packet| {
+        let hit = from == 1 && packet.bth.psn == FIRST_PSN[0] + 4 && lost < 3;
+        lost += u32::from(hit);
+        if hit { Fate::Lost } else { Fate::Arrive }
+    });
+    pair.ends[0].post(0, read(10 * MTU));
+    pair.finish();
+    expect_completed(&pair, 1);
+    let counters = pair.counters(0);
+    assert_eq!((counters.implied_nak_seq_err, counters.local_ack_timeout_err), (2, 1));
+}
+
+#[test]
 fn the_last_response_lost_is_found_by_the_timer() {
     let mut pair = Pair::over(transport(), |from, index, _| match (from, index) {
         (1, 2) => Fate::Lost,
@@ -174,6 +203,17 @@ fn a_read_beyond_two_gibibytes_is_split() {
     let second = requests[1].reth;
     assert_eq!(second.virtual_address, (1 << 40) + 1 + MAX_REQUEST_BYTES);
     assert_eq!(second.remote_key, 9);
+    // The second response of the first READ is missing: the rest of that READ is asked for.
+    for number in [0, 2] {
+        let bth = Bth { opcode: Opcode::READ_RESPONSE_MIDDLE, ..Bth::default() };
+        let mut response = Packet { bth, ..Packet::default() };
+        response.bth.psn = FIRST_PSN[0] + number;
+        response.payload = Payload::Pattern { offset_bytes: 1, length_bytes: 4096 };
+        a.handle_packet(0, &response);
+    }
+    let again = a.poll_data(0).unwrap();
+    assert_eq!(again.reth.virtual_address, (1 << 40) + 1 + 4096);
+    assert_eq!(u64::from(again.reth.length_bytes), MAX_REQUEST_BYTES - 4096);
 }
 
 #[test]
@@ -182,7 +222,7 @@ fn a_response_of_the_wrong_length_fails_the_queue_pair() {
     a.post(0, read(2 * MTU));
     b.handle_packet(0, &a.poll_data(0).unwrap());
     let mut response = b.poll_data(0).unwrap();
-    response.payload = _native::roce::Payload::EMPTY;
+    response.payload = Payload::EMPTY;
     a.handle_packet(0, &response);
     let failed = QpEvent::Failed { reason: FailureReason::InvalidResponse };
     assert_eq!(a.poll_event(), Some(failed));

@@ -63,6 +63,20 @@ fn a_nak_names_the_missing_packet_and_the_one_that_came_instead() {
 }
 
 #[test]
+fn a_closed_gap_is_acknowledged_at_once_with_all_that_waited() {
+    let transport = TransportConfig { ack_every_packets: 1000, ..selective() };
+    let (mut a, mut b) = (queue_pair(&transport, 0), queue_pair(&transport, 1));
+    a.post_write(Message { id: 0, size_bytes: 9 * MTU, immediate: 0 });
+    let packets: Vec<Packet> = (0..3).map(|_| a.poll_data(0).unwrap()).collect();
+    b.handle_packet(0, &packets[1]);
+    b.handle_packet(0, &packets[2]);
+    b.poll_control(0).unwrap();
+    b.handle_packet(0, &packets[0]);
+    let acknowledge = b.poll_control(0).unwrap();
+    assert_eq!((acknowledge.aeth.syndrome, acknowledge.bth.psn), (0x1F, FIRST_PSN[0] + 2));
+}
+
+#[test]
 fn reordering_alone_costs_no_second_gap_event_and_no_timeout() {
     let mut pair = Pair::over(selective(), |from, index, _| match (from, index) {
         (0, 4) => Fate::LateBy(LATENCY_PS),

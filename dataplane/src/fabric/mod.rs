@@ -21,6 +21,7 @@ pub mod port;
 mod queue;
 mod routes;
 pub mod switch;
+mod switch_port;
 
 pub use counters::{PortTotals, QueueSample, QueueTotals};
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};

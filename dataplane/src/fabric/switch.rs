@@ -4,9 +4,9 @@ use super::buffer::{SharedBuffer, Verdict};
 use super::counters::{PortTotals, QueueSample, QueueTotals};
 use super::marking::mark;
 use super::path::PathSelector;
-use super::pause::PauseSender;
-use super::port::{Departure, PortScheduler, QueueDiscipline, Queued, bits};
+use super::port::{Departure, QueueDiscipline, Queued, bits};
 use super::routes::Routes;
+use super::switch_port::Port;
 use super::{Output, PRIORITIES};
 use crate::config::{ClassConfig, EcnConfig, JobConfig, PriorityConfig};
 use crate::random::Random;
@@ -24,8 +24,6 @@ pub struct PortLink {
 
 /// Bit of a wake token that asks for pauses to be refreshed; the other bits are the port.
 const REFRESH_TOKEN: u32 = 1 << 16;
-/// A time that never comes.
-const NEVER_PS: u64 = u64::MAX;
 
 /// How a packet passes the switch.
 #[derive(Clone, Copy, Debug)]
@@ -33,17 +31,6 @@ struct Way {
     ingress_port: u16,
     egress_port: u16,
     priority: u8,
-}
-
-#[derive(Debug)]
-struct Port {
-    scheduler: PortScheduler,
-    pause: PauseSender,
-    /// The earliest wake-up that was asked for and has not come.
-    wake_ps: u64,
-    totals: PortTotals,
-    queues: [QueueTotals; PRIORITIES],
-    sampled: [QueueTotals; PRIORITIES],
 }
 
 /// See the module documentation.
@@ -110,10 +97,7 @@ impl Switch {
         if token & REFRESH_TOKEN != 0 {
             self.refresh_pauses(now_ps, port, outputs);
         } else {
-            let wake_ps = &mut self.ports[usize::from(port)].wake_ps;
-            if *wake_ps <= now_ps {
-                *wake_ps = NEVER_PS;
-            }
+            self.ports[usize::from(port)].handle_wake(now_ps);
         }
         self.serve(now_ps, port, outputs);
         self.serve_owing(now_ps, outputs);
@@ -302,73 +286,6 @@ impl Switch {
     /// What an egress queue counted since the last call.
     pub fn take_queue_sample(&mut self, port: u16, priority: u8) -> QueueSample {
         self.ports[usize::from(port)].take_queue_sample(priority)
-    }
-}
-
-impl Port {
-    fn new(rate_bps: u64, disciplines: &[QueueDiscipline; PRIORITIES]) -> Self {
-        Self {
-            scheduler: PortScheduler::new(rate_bps, disciplines),
-            pause: PauseSender::new(rate_bps),
-            wake_ps: NEVER_PS,
-            totals: PortTotals::default(),
-            queues: Default::default(),
-            sampled: Default::default(),
-        }
-    }
-
-    /// The line is busy, and a wake-up will come no later than it is free.
-    #[inline]
-    fn is_served_later(&self, now_ps: u64) -> bool {
-        let free_ps = self.scheduler.free_ps();
-        free_ps > now_ps && self.wake_ps <= free_ps
-    }
-
-    /// The pause frame that is owed, if it could begin by `now_ps`. It goes before all queues.
-    #[inline]
-    fn poll_pause(&mut self, now_ps: u64, index: u16, mac: [u8; 6]) -> Option<Output> {
-        let start_ps = self.pause.owed_since_ps()?.max(self.scheduler.free_ps());
-        if start_ps > now_ps {
-            return None;
-        }
-        let pause = self.pause.take_frame(mac);
-        bits(pause.class_enable).for_each(|n| self.queues[n].pause_frames_sent += 1);
-        let frame = Frame::Pause(Box::new(pause));
-        self.totals.pause_frames_sent += 1;
-        self.totals.tx_packets += 1;
-        self.totals.tx_bytes += u64::from(frame.wire_bytes());
-        let end_ps = self.scheduler.occupy(start_ps, frame.wire_bytes());
-        Some(Output::Transmit { port: index, frame, end_ps })
-    }
-
-    /// A wake-up for when something could be sent, unless one is under way that comes no later.
-    #[inline]
-    fn next_wake(&mut self, index: u16) -> Option<Output> {
-        let pause_ps = self.pause.owed_since_ps().map(|ps| ps.max(self.scheduler.free_ps()));
-        let frame_ps = self.scheduler.next_ps();
-        let at_ps = pause_ps.unwrap_or(NEVER_PS).min(frame_ps.unwrap_or(NEVER_PS));
-        if at_ps >= self.wake_ps {
-            return None;
-        }
-        self.wake_ps = at_ps;
-        Some(Output::Wake { token: u32::from(index), at_ps })
-    }
-
-    fn take_queue_sample(&mut self, priority: u8) -> QueueSample {
-        let index = usize::from(priority);
-        let counted = self.queues[index].since(&self.sampled[index]);
-        self.sampled[index] = self.queues[index];
-        QueueSample {
-            depth_bytes: self.scheduler.depth_bytes(priority),
-            max_depth_bytes: self.scheduler.take_max_depth_bytes(priority),
-            tx_packets: counted.tx_packets,
-            tx_bytes: counted.tx_bytes,
-            marked_packets: counted.marked_packets,
-            dropped_packets: counted.dropped_packets,
-            dropped_bytes: counted.dropped_bytes,
-            pause_frames_sent: counted.pause_frames_sent,
-            pause_frames_received: counted.pause_frames_received,
-        }
     }
 }
 

@@ -1,0 +1,99 @@
+//! One port of a switch: its transmitter, the pauses it owes, and what it counts.
+
+use super::counters::{PortTotals, QueueSample, QueueTotals};
+use super::pause::PauseSender;
+use super::port::{PortScheduler, QueueDiscipline, bits};
+use super::{Output, PRIORITIES};
+use crate::roce::Frame;
+
+/// A time that never comes.
+const NEVER_PS: u64 = u64::MAX;
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub scheduler: PortScheduler,
+    pub pause: PauseSender,
+    /// The earliest wake-up that was asked for and has not come.
+    wake_ps: u64,
+    pub totals: PortTotals,
+    pub queues: [QueueTotals; PRIORITIES],
+    sampled: [QueueTotals; PRIORITIES],
+}
+
+impl Port {
+    /// An idle port.
+    pub fn new(rate_bps: u64, disciplines: &[QueueDiscipline; PRIORITIES]) -> Self {
+        Self {
+            scheduler: PortScheduler::new(rate_bps, disciplines),
+            pause: PauseSender::new(rate_bps),
+            wake_ps: NEVER_PS,
+            totals: PortTotals::default(),
+            queues: Default::default(),
+            sampled: Default::default(),
+        }
+    }
+
+    /// The line is busy, and a wake-up will come no later than it is free.
+    #[inline]
+    pub fn is_served_later(&self, now_ps: u64) -> bool {
+        let free_ps = self.scheduler.free_ps();
+        free_ps > now_ps && self.wake_ps <= free_ps
+    }
+
+    /// The pause frame that is owed, if it could begin by `now_ps`. It goes before all queues.
+    #[inline]
+    pub fn poll_pause(&mut self, now_ps: u64, index: u16, mac: [u8; 6]) -> Option<Output> {
+        let start_ps = self.pause.owed_since_ps()?.max(self.scheduler.free_ps());
+        if start_ps > now_ps {
+            return None;
+        }
+        let pause = self.pause.take_frame(mac);
+        bits(pause.class_enable).for_each(|n| self.queues[n].pause_frames_sent += 1);
+        let frame = Frame::Pause(Box::new(pause));
+        self.totals.pause_frames_sent += 1;
+        self.totals.tx_packets += 1;
+        self.totals.tx_bytes += u64::from(frame.wire_bytes());
+        let end_ps = self.scheduler.occupy(start_ps, frame.wire_bytes());
+        Some(Output::Transmit { port: index, frame, end_ps })
+    }
+
+    /// A wake-up for when something could be sent, unless one is under way that comes no later.
+    #[inline]
+    pub fn next_wake(&mut self, index: u16) -> Option<Output> {
+        let pause_ps = self.pause.owed_since_ps().map(|ps| ps.max(self.scheduler.free_ps()));
+        let frame_ps = self.scheduler.next_ps();
+        let at_ps = pause_ps.unwrap_or(NEVER_PS).min(frame_ps.unwrap_or(NEVER_PS));
+        if at_ps >= self.wake_ps {
+            return None;
+        }
+        self.wake_ps = at_ps;
+        Some(Output::Wake { token: u32::from(index), at_ps })
+    }
+
+    /// What an egress queue counted since the last call.
+    pub fn take_queue_sample(&mut self, priority: u8) -> QueueSample {
+        let index = usize::from(priority);
+        let counted = self.queues[index].since(&self.sampled[index]);
+        self.sampled[index] = self.queues[index];
+        QueueSample {
+            depth_bytes: self.scheduler.depth_bytes(priority),
+            max_depth_bytes: self.scheduler.take_max_depth_bytes(priority),
+            tx_packets: counted.tx_packets,
+            tx_bytes: counted.tx_bytes,
+            marked_packets: counted.marked_packets,
+            dropped_packets: counted.dropped_packets,
+            dropped_bytes: counted.dropped_bytes,
+            pause_frames_sent: counted.pause_frames_sent,
+            pause_frames_received: counted.pause_frames_received,
+        }
+    }
+
+    /// A wake-up has come.
+    #[inline]
+    pub fn handle_wake(&mut self, now_ps: u64) {
+        if self.wake_ps <= now_ps {
+            self.wake_ps = NEVER_PS;
+        }
+    }
+}

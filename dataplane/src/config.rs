@@ -69,6 +69,31 @@ pub struct SwitchConfig {
     pub dynamic_threshold_alpha: f64,
     /// The eight priorities.
     pub priorities: Vec<PriorityConfig>,
+    /// Guards the lossless priorities; a missing key is off.
+    #[serde(default)]
+    pub pfc_watchdog: Option<PfcWatchdogConfig>,
+}
+
+/// What a switch does about a neighbour that pauses it for good. Source: SONiC's PFC watchdog.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct PfcWatchdogConfig {
+    /// A queue that is paused and sends nothing for so long is in a storm.
+    pub detection_ps: u64,
+    /// The storm is over when no pause has come for so long.
+    pub restoration_ps: u64,
+    /// What happens in a storm.
+    pub action: StormAction,
+}
+
+/// What happens to the packets of a queue in a storm.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum StormAction {
+    /// They are dropped.
+    Drop,
+    /// They are sent in spite of the pauses.
+    Forward,
 }
 
 /// What takes one of several ports together. All but `Flow` can reorder the packets of a flow.

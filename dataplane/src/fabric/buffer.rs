@@ -183,6 +183,12 @@ impl SharedBuffer {
         self.shared_bytes.saturating_sub(self.shared_used_bytes)
     }
 
+    /// The priority pauses rather than drops.
+    #[inline]
+    pub fn is_lossless(&self, priority: u8) -> bool {
+        self.policies[usize::from(priority)].lossless
+    }
+
     /// Bytes stored, headrooms included.
     #[inline]
     pub fn used_bytes(&self) -> u64 {

@@ -1,5 +1,16 @@
 //! What a switch counts, per port and per egress queue.
 
+/// Why a frame is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DropCause {
+    /// A lossy queue has no more share of the buffer.
+    QueueFull,
+    /// A lossless ingress has no more headroom.
+    HeadroomFull,
+    /// The queue is in a storm.
+    Storm,
+}
+
 /// Totals of one egress queue since the start; pauses are those of its priority on its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueTotals {
@@ -15,6 +26,10 @@ pub struct QueueTotals {
     pub dropped_bytes: u64,
     /// Those of the dropped frames that were lossless: the headroom was full.
     pub headroom_dropped_packets: u64,
+    /// Those of the dropped frames that the watchdog dropped.
+    pub storm_dropped_packets: u64,
+    /// Storms that the watchdog found.
+    pub storms: u64,
     /// Pause frames (XOFF, its refreshes, and XON) sent about the priority.
     pub pause_frames_sent: u64,
     /// Pause frames received about the priority.
@@ -22,6 +37,15 @@ pub struct QueueTotals {
 }
 
 impl QueueTotals {
+    /// Count a frame that did not get into the queue, or not out of it.
+    #[cold]
+    pub(super) fn count_drop(&mut self, cause: DropCause, wire_bytes: u32) {
+        self.dropped_packets += 1;
+        self.dropped_bytes += u64::from(wire_bytes);
+        self.headroom_dropped_packets += u64::from(cause == DropCause::HeadroomFull);
+        self.storm_dropped_packets += u64::from(cause == DropCause::Storm);
+    }
+
     /// What was counted after `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -32,6 +56,8 @@ impl QueueTotals {
             dropped_bytes: self.dropped_bytes - before.dropped_bytes,
             headroom_dropped_packets: self.headroom_dropped_packets
                 - before.headroom_dropped_packets,
+            storm_dropped_packets: self.storm_dropped_packets - before.storm_dropped_packets,
+            storms: self.storms - before.storms,
             pause_frames_sent: self.pause_frames_sent - before.pause_frames_sent,
             pause_frames_received: self.pause_frames_received - before.pause_frames_received,
         }
@@ -45,6 +71,8 @@ impl QueueTotals {
         self.dropped_packets += other.dropped_packets;
         self.dropped_bytes += other.dropped_bytes;
         self.headroom_dropped_packets += other.headroom_dropped_packets;
+        self.storm_dropped_packets += other.storm_dropped_packets;
+        self.storms += other.storms;
         self.pause_frames_sent += other.pause_frames_sent;
         self.pause_frames_received += other.pause_frames_received;
     }

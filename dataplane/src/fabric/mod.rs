@@ -6,6 +6,7 @@
 //! * [`marking`]: which packets leave with congestion experienced.
 //! * [`ecmp`], [`path`]: which of several ports a flow, a flowlet or a packet takes.
 //! * [`counters`]: what a port and a queue count.
+//! * `watchdog`: what happens about a neighbour that pauses for good.
 //! * [`switch`]: all of them together.
 //!
 //! A switch is a state machine: frames and wake-ups in, [`Output`]s out. It knows no link, no clock
@@ -22,6 +23,7 @@ mod queue;
 mod routes;
 pub mod switch;
 mod switch_port;
+mod watchdog;
 
 pub use counters::{PortTotals, QueueSample, QueueTotals};
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};

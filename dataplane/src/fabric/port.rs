@@ -140,14 +140,37 @@ impl PortScheduler {
         }
         let (start_ps, candidates) = self.candidates(now_ps)?;
         let priority = self.choose(candidates);
+        let queued = self.take(start_ps, priority)?;
+        let end_ps = self.occupy(start_ps, queued.wire_bytes);
+        Some(Departure { queued, priority: priority as u8, start_ps, end_ps })
+    }
+
+    /// Take the first frame of a priority out of its queue.
+    #[inline]
+    fn take(&mut self, now_ps: u64, priority: usize) -> Option<Queued> {
         let queue = &mut self.queues[priority];
-        let queued = queue.pop()?;
+        let queued = queue.pop(now_ps)?;
         if queue.is_empty() {
             self.waiting &= !(1 << priority);
             self.round_robin.clear(priority);
         }
-        let end_ps = self.occupy(start_ps, queued.wire_bytes);
-        Some(Departure { queued, priority: priority as u8, start_ps, end_ps })
+        Some(queued)
+    }
+
+    /// Take the first frame of a priority without sending it.
+    pub(super) fn discard(&mut self, now_ps: u64, priority: u8) -> Option<Queued> {
+        self.take(now_ps, usize::from(priority))
+    }
+
+    /// The queue of a priority.
+    #[inline]
+    pub(super) fn queue(&self, priority: usize) -> &Queue {
+        &self.queues[priority]
+    }
+
+    /// Let pauses of a priority have no effect, or have it again.
+    pub(super) fn ignore_pauses(&mut self, priority: u8, ignores_pauses: bool) {
+        self.queues[usize::from(priority)].ignore_pauses(ignores_pauses);
     }
 
     /// The time at which the next frame could begin, and the priorities that could then send.
@@ -249,7 +272,7 @@ impl PortScheduler {
     /// The priority may not send at `now_ps`.
     #[inline]
     pub fn is_paused(&self, now_ps: u64, priority: u8) -> bool {
-        now_ps < self.queues[usize::from(priority)].pause_end_ps()
+        self.queues[usize::from(priority)].is_paused(now_ps)
     }
 
     /// When the priority's last pause ends or ended.

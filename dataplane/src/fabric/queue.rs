@@ -28,19 +28,28 @@ pub(super) struct Queue {
     pause_end_ps: u64,
     /// Length of the pauses before that.
     paused_ps: u64,
+    /// Pauses have no effect.
+    ignores_pauses: bool,
+    /// When a frame last left, or came into the empty queue.
+    progress_ps: u64,
 }
 
 impl Queue {
     #[inline]
     pub fn push(&mut self, queued: Queued) {
+        if self.frames.is_empty() {
+            self.progress_ps = queued.enqueued_ps;
+        }
         self.depth_bytes += u64::from(queued.wire_bytes);
         self.max_depth_bytes = self.max_depth_bytes.max(self.depth_bytes);
         self.frames.push_back(queued);
     }
 
+    /// Take the first frame, which leaves at `now_ps`.
     #[inline]
-    pub fn pop(&mut self) -> Option<Queued> {
+    pub fn pop(&mut self, now_ps: u64) -> Option<Queued> {
         let queued = self.frames.pop_front()?;
+        self.progress_ps = now_ps;
         self.depth_bytes -= u64::from(queued.wire_bytes);
         Some(queued)
     }
@@ -69,7 +78,9 @@ impl Queue {
     /// When the first frame could have gone on an idle line; `None` while there is none.
     #[inline]
     pub fn ready_ps(&self) -> Option<u64> {
-        self.frames.front().map(|queued| queued.enqueued_ps.max(self.pause_end_ps))
+        let head = self.frames.front()?;
+        let free_ps = if self.ignores_pauses { 0 } else { self.pause_end_ps };
+        Some(head.enqueued_ps.max(free_ps))
     }
 
     /// Stop from `now_ps` for `quanta`, whatever held before; 0 resumes.
@@ -89,5 +100,26 @@ impl Queue {
     #[inline]
     pub fn pause_end_ps(&self) -> u64 {
         self.pause_end_ps
+    }
+
+    /// A pause holds.
+    #[inline]
+    pub fn is_paused(&self, now_ps: u64) -> bool {
+        now_ps < self.pause_end_ps
+    }
+
+    /// When the last pause frame came.
+    pub fn pause_start_ps(&self) -> u64 {
+        self.pause_start_ps
+    }
+
+    /// When a frame last left, or came into the empty queue.
+    pub fn progress_ps(&self) -> u64 {
+        self.progress_ps
+    }
+
+    /// Let pauses have no effect, or have it again.
+    pub fn ignore_pauses(&mut self, ignores_pauses: bool) {
+        self.ignores_pauses = ignores_pauses;
     }
 }

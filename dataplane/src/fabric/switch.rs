@@ -1,14 +1,15 @@
 //! A switch: routing, admission, queues, marking and flow control together.
 
 use super::buffer::{SharedBuffer, Verdict};
-use super::counters::{PortTotals, QueueSample, QueueTotals};
+use super::counters::{DropCause, PortTotals, QueueSample, QueueTotals};
 use super::marking::mark;
 use super::path::PathSelector;
-use super::port::{Departure, QueueDiscipline, Queued, bits};
+use super::port::{Departure, Queued, bits};
 use super::routes::Routes;
-use super::switch_port::Port;
+use super::switch_port::{Port, disciplines};
+use super::watchdog::{Finding, Watchdog};
 use super::{Output, PRIORITIES};
-use crate::config::{ClassConfig, EcnConfig, JobConfig, PriorityConfig};
+use crate::config::{ClassConfig, EcnConfig, JobConfig, StormAction};
 use crate::random::Random;
 use crate::roce::packet::PauseFrame;
 use crate::roce::{Frame, Packet};
@@ -22,8 +23,13 @@ pub struct PortLink {
     pub delay_ps: u64,
 }
 
-/// Bit of a wake token that asks for pauses to be refreshed; the other bits are the port.
+/// Bit of a wake token that asks for pauses to be refreshed; the low 16 bits are the port.
 const REFRESH_TOKEN: u32 = 1 << 16;
+/// Bit of a wake token that asks for a queue to be checked for a storm; its priority stands in the
+/// three bits above.
+const CHECK_TOKEN: u32 = 1 << 17;
+/// Where the priority stands.
+const PRIORITY_SHIFT: u32 = 18;
 
 /// How a packet passes the switch.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +50,7 @@ pub struct Switch {
     priority_of_dscp: [u8; 64],
     ecn: [Option<EcnConfig>; PRIORITIES],
     random: Random,
+    watchdog: Option<Watchdog>,
     /// Ports whose pause frames became due while another port was served.
     owing_ports: Vec<u16>,
 }
@@ -66,6 +73,7 @@ impl Switch {
             priority_of_dscp: priority_of_dscp(&job.classes),
             ecn,
             random: Random::new(job.seed, index as u64),
+            watchdog: config.pfc_watchdog.map(|config| Watchdog::new(config, links.len())),
             owing_ports: Vec::new(),
         }
     }
@@ -93,9 +101,11 @@ impl Switch {
     /// The time of an [`Output::Wake`] has come.
     #[inline]
     pub fn handle_wake(&mut self, now_ps: u64, token: u32, outputs: &mut Vec<Output>) {
-        let port = (token & !REFRESH_TOKEN) as u16;
+        let port = token as u16;
         if token & REFRESH_TOKEN != 0 {
             self.refresh_pauses(now_ps, port, outputs);
+        } else if token & CHECK_TOKEN != 0 {
+            self.check_storm(now_ps, port, (token >> PRIORITY_SHIFT) as u8 & 7, outputs);
         } else {
             self.ports[usize::from(port)].handle_wake(now_ps);
         }
@@ -117,6 +127,9 @@ impl Switch {
         bits(pause.class_enable).for_each(|n| port.queues[n].pause_frames_received += 1);
         port.scheduler.handle_pause(now_ps, pause);
         self.serve(now_ps, index, outputs);
+        for priority in bits(pause.class_enable) {
+            self.watch(now_ps, index, priority as u8, outputs);
+        }
     }
 
     #[inline]
@@ -168,20 +181,97 @@ impl Switch {
     ) -> bool {
         let Way { ingress_port, egress_port, priority } = way;
         let wire_bytes = packet.wire_bytes();
-        let port = &mut self.ports[usize::from(egress_port)];
-        let depth_bytes = port.scheduler.depth_bytes(priority);
-        let verdict = self.buffer.admit(ingress_port, priority, depth_bytes, wire_bytes);
-        if matches!(verdict, Verdict::Dropped | Verdict::HeadroomExceeded) {
-            port.queues[usize::from(priority)].count_drop(verdict, wire_bytes);
-            return false;
-        }
+        let verdict = match self.admit(way, wire_bytes) {
+            Ok(verdict) => verdict,
+            Err(cause) => {
+                let port = &mut self.ports[usize::from(egress_port)];
+                port.queues[usize::from(priority)].count_drop(cause, wire_bytes);
+                return false;
+            }
+        };
         let frame = Frame::Roce(packet);
-        port.scheduler
-            .push(priority, Queued { frame, wire_bytes, ingress_port, enqueued_ps: now_ps });
+        let queued = Queued { frame, wire_bytes, ingress_port, enqueued_ps: now_ps };
+        self.ports[usize::from(egress_port)].scheduler.push(priority, queued);
         if verdict == Verdict::StoredPause {
             self.pause_ingress(now_ps, ingress_port, priority, outputs);
         }
+        self.watch(now_ps, egress_port, priority, outputs);
         true
+    }
+
+    /// Whether a packet may be stored.
+    #[inline]
+    fn admit(&mut self, way: Way, wire_bytes: u32) -> Result<Verdict, DropCause> {
+        let Way { ingress_port, egress_port, priority } = way;
+        if self.drops_for_storm(egress_port, priority) {
+            return Err(DropCause::Storm);
+        }
+        let depth_bytes = self.depth_bytes(egress_port, priority);
+        match self.buffer.admit(ingress_port, priority, depth_bytes, wire_bytes) {
+            Verdict::Dropped => Err(DropCause::QueueFull),
+            Verdict::HeadroomExceeded => Err(DropCause::HeadroomFull),
+            stored => Ok(stored),
+        }
+    }
+
+    #[inline]
+    fn drops_for_storm(&self, port: u16, priority: u8) -> bool {
+        self.watchdog.as_ref().is_some_and(|watchdog| {
+            watchdog.action() == StormAction::Drop && watchdog.is_storm(port, usize::from(priority))
+        })
+    }
+
+    /// Have the watchdog look at a queue that may be paused.
+    #[inline]
+    fn watch(&mut self, now_ps: u64, index: u16, priority: u8, outputs: &mut Vec<Output>) {
+        let Some(watchdog) = &mut self.watchdog else { return };
+        if self.buffer.is_lossless(priority) {
+            let scheduler = &self.ports[usize::from(index)].scheduler;
+            let queue = scheduler.queue(usize::from(priority));
+            let check_ps = watchdog.watch(now_ps, index, usize::from(priority), queue);
+            outputs.extend(check_ps.map(|at_ps| check_wake(index, priority, at_ps)));
+        }
+    }
+
+    fn check_storm(&mut self, now_ps: u64, index: u16, priority: u8, outputs: &mut Vec<Output>) {
+        let Some(watchdog) = &mut self.watchdog else { return };
+        let action = watchdog.action();
+        let port = &mut self.ports[usize::from(index)];
+        let queue = port.scheduler.queue(usize::from(priority));
+        match watchdog.check(now_ps, index, usize::from(priority), queue) {
+            Finding::Unchanged(check_ps) => {
+                outputs.extend(check_ps.map(|at_ps| check_wake(index, priority, at_ps)));
+            }
+            Finding::StormBegins(check_ps) => {
+                port.queues[usize::from(priority)].storms += 1;
+                outputs.push(check_wake(index, priority, check_ps));
+                match action {
+                    StormAction::Forward => port.scheduler.ignore_pauses(priority, true),
+                    StormAction::Drop => self.discard_queue(now_ps, index, priority),
+                }
+            }
+            Finding::StormEnds => port.scheduler.ignore_pauses(priority, false),
+        }
+    }
+
+    /// Drop all that is queued.
+    fn discard_queue(&mut self, now_ps: u64, index: u16, priority: u8) {
+        loop {
+            let port = &mut self.ports[usize::from(index)];
+            let Some(queued) = port.scheduler.discard(now_ps, priority) else { return };
+            let Queued { wire_bytes, ingress_port, .. } = queued;
+            port.queues[usize::from(priority)].count_drop(DropCause::Storm, wire_bytes);
+            self.release(now_ps, ingress_port, priority, wire_bytes);
+        }
+    }
+
+    /// Free the buffer of a packet that is gone, and let its ingress resume if that suffices.
+    #[inline]
+    fn release(&mut self, now_ps: u64, ingress_port: u16, priority: u8, wire_bytes: u32) {
+        if self.buffer.release(ingress_port, priority, wire_bytes) {
+            self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
+            self.owing_ports.push(ingress_port);
+        }
     }
 
     fn pause_ingress(&mut self, now_ps: u64, port: u16, priority: u8, outputs: &mut Vec<Output>) {
@@ -234,10 +324,7 @@ impl Switch {
         totals.tx_bytes += u64::from(wire_bytes);
         port.totals.tx_packets += 1;
         port.totals.tx_bytes += u64::from(wire_bytes);
-        if self.buffer.release(ingress_port, priority, wire_bytes) {
-            self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
-            self.owing_ports.push(ingress_port);
-        }
+        self.release(now_ps, ingress_port, priority, wire_bytes);
         Output::Transmit { port: index, frame, end_ps }
     }
 
@@ -289,24 +376,9 @@ impl Switch {
     }
 }
 
-impl QueueTotals {
-    #[cold]
-    fn count_drop(&mut self, verdict: Verdict, wire_bytes: u32) {
-        self.dropped_packets += 1;
-        self.dropped_bytes += u64::from(wire_bytes);
-        self.headroom_dropped_packets += u64::from(verdict == Verdict::HeadroomExceeded);
-    }
-}
-
-fn disciplines(priorities: &[PriorityConfig]) -> [QueueDiscipline; PRIORITIES] {
-    let mut disciplines = [QueueDiscipline::Weighted(1); PRIORITIES];
-    for (discipline, priority) in disciplines.iter_mut().zip(priorities) {
-        *discipline = match priority.strict {
-            true => QueueDiscipline::Strict,
-            false => QueueDiscipline::Weighted(priority.weight),
-        };
-    }
-    disciplines
+fn check_wake(port: u16, priority: u8, at_ps: u64) -> Output {
+    let token = CHECK_TOKEN | u32::from(priority) << PRIORITY_SHIFT | u32::from(port);
+    Output::Wake { token, at_ps }
 }
 
 /// The priority that each DSCP is queued with: that of its class, 0 for all others. Where classes

@@ -4,6 +4,7 @@ use super::counters::{PortTotals, QueueSample, QueueTotals};
 use super::pause::PauseSender;
 use super::port::{PortScheduler, QueueDiscipline, bits};
 use super::{Output, PRIORITIES};
+use crate::config::PriorityConfig;
 use crate::roce::Frame;
 
 /// A time that never comes.
@@ -96,4 +97,16 @@ impl Port {
             self.wake_ps = NEVER_PS;
         }
     }
+}
+
+/// How the priorities of a switch share its lines.
+pub(super) fn disciplines(priorities: &[PriorityConfig]) -> [QueueDiscipline; PRIORITIES] {
+    let mut disciplines = [QueueDiscipline::Weighted(1); PRIORITIES];
+    for (discipline, priority) in disciplines.iter_mut().zip(priorities) {
+        *discipline = match priority.strict {
+            true => QueueDiscipline::Strict,
+            false => QueueDiscipline::Weighted(priority.weight),
+        };
+    }
+    disciplines
 }

@@ -10,4 +10,5 @@ mod port;
 mod profiles;
 mod steady_state;
 mod swift;
+mod watchdog;
 mod world;

@@ -122,6 +122,7 @@ fn switch(index: u32, ports: u16, routes: Vec<Vec<u16>>) -> SwitchConfig {
         routes,
         ecmp_seed: u64::from(index) + 1,
         path_selection: Default::default(),
+        pfc_watchdog: None,
         buffer_bytes: 64 << 20,
         dynamic_threshold_alpha: 1.0,
         priorities,

@@ -3,10 +3,12 @@
 Each point has a directory of its own; one that is complete is not run again.
 """
 
+import contextlib
 import json
 import multiprocessing
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -80,15 +82,21 @@ def run_points(
 
 def _pooled(todo: list[Point], directory: Path, workers: int) -> Iterator[PointResult]:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    pool = ProcessPoolExecutor(workers, context)
     futures: dict[Future[PointResult], Point] = {}
     try:
-        for point in todo:
-            futures[pool.submit(_run_point, point, directory, _predict)] = point
+        with _ctrl_c_ignored():
+            for point in todo:
+                futures[pool.submit(_run_point, point, directory, _predict)] = point
         while futures:
             done, _ = wait(futures, return_when=FIRST_COMPLETED)
             for future in done:
                 yield _result(future, futures.pop(future), directory)
+    except BaseException:
+        # Ctrl-C, or nobody wants the rest: a point that was cut off is run again next time.
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -176,6 +184,16 @@ def _topology_only(overrides: Sequence[str]) -> tuple[str, ...]:
 def _source(request: JobRequest) -> TrafficSource:
     """Read once per process, not once per point."""
     return read_traffic(request, load(request.lab, request.overrides))
+
+
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Processes that begin here ignore Ctrl-C for good; the parent ends them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _predict(job: Job) -> tuple[EngineRecords, dict[str, Any]]:

@@ -1,12 +1,19 @@
 """A sweep runs every point once, goes on where it was, and survives a failed point."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from emulator.cli import main
+
+ROOT = Path(__file__).parents[3]
 
 SPEC = """\
 name: little
@@ -77,3 +84,25 @@ def test_another_sweep_s_directory_is_refused(
     out = str(spec.parent / "out")
     assert main(["sweep", str(spec), "--out", out, "--quiet"]) == 2
     assert "holds something else" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_the_workers_at_once_and_quietly(spec: Path) -> None:
+    """The points would take minutes; the key reaches every process of the terminal's group."""
+    spec.write_text(SPEC.replace("single-switch", "clos-64") + "iterations: 50\n")
+    command = [
+        sys.executable,
+        "-m",
+        "emulator",
+        "sweep",
+        str(spec),
+        "--out",
+        str(spec.parent / "o"),
+    ]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(4)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in told, told

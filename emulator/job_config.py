@@ -5,7 +5,7 @@ The contract is `dataplane/src/config.rs`: every default is resolved here, times
 
 from typing import Any
 
-from emulator.lab.congestion import Dcqcn
+from emulator.lab.congestion import Dcqcn, FixedRate, Swift
 from emulator.lab.effective import (
     ecn_priorities,
     ecn_profile,
@@ -86,10 +86,17 @@ def _switch(lab: Lab, fabric: Fabric, index: int, seed: int) -> dict[str, Any]:
         "routes": fabric.routes(index),
         # Each switch hashes in its own way, or every stage would make the same choice.
         "ecmp_seed": (seed * 0x9E3779B97F4A7C15 + index + 1) % 2**63,
+        "path_selection": _path_selection(lab),
         "buffer_bytes": shared_bytes(lab, fabric, index),
         "dynamic_threshold_alpha": lab.switches.dynamic_threshold_alpha,
         "priorities": [_priority(lab, fabric, index, priority) for priority in range(_PRIORITIES)],
     }
+
+
+def _path_selection(lab: Lab) -> dict[str, Any]:
+    selection = lab.switches.path_selection
+    gap = {"gap_ps": selection.gap_ns * 1000} if selection.mode == "flowlet" else {}
+    return {"mode": selection.mode, **gap}
 
 
 def _priority(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str, Any]:
@@ -129,6 +136,10 @@ def _transport(lab: Lab) -> dict[str, Any]:
         "ack_delay_ps": transport.ack_delay_ns * 1000,
         "retransmission_timeout_ps": transport.retransmission_timeout_ns * 1000,
         "retry_count": transport.retry_count,
+        "loss_recovery": transport.loss_recovery,
+        "adaptive_retransmission": None
+        if transport.adaptive_retransmission is None
+        else _in_picoseconds(transport.adaptive_retransmission.model_dump()),
     }
 
 
@@ -147,7 +158,10 @@ def _classes(lab: Lab) -> dict[str, Any]:
 
 def _congestion_control(lab: Lab, line_rate_bps: int) -> dict[str, Any]:
     control = lab.congestion_control
-    if not isinstance(control, Dcqcn):
+    if isinstance(control, Swift):
+        packet = {"packet_bytes": lab.transport.mtu_bytes}
+        return _in_picoseconds(control.model_dump()) | packet
+    if isinstance(control, FixedRate):
         rate = None if control.rate_gbps is None else round(control.rate_gbps * 1e9)
         return {"algorithm": "fixed_rate", "rate_bps": rate}
     resolved = control.resolve(line_rate_bps)

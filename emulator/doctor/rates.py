@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.lab import LoadedLab
-from emulator.lab.congestion import Dcqcn
+from emulator.lab.congestion import FixedRate, Swift
 from emulator.presets import APPROXIMATE_PRESETS, Sourced
 
 __all__ = ["rate_rules"]
@@ -16,7 +16,10 @@ def rate_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
     """Findings about DCQCN's parameters and the fabric's rates."""
     control = loaded.lab.congestion_control
     yield from _oversubscription(loaded)
-    if not isinstance(control, Dcqcn):
+    if isinstance(control, Swift):
+        yield _acknowledgements(loaded)
+        return
+    if isinstance(control, FixedRate):
         finding = "a fixed rate doesn't react: an incast fills buffers and is paused"
         yield Diagnosis(Level.WARNING, "senders react to congestion", finding, "use dcqcn")
         return
@@ -29,6 +32,15 @@ def rate_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
     if control.preset in APPROXIMATE_PRESETS:
         finding = f"{control.preset}: {APPROXIMATE_PRESETS[control.preset]}"
         yield Diagnosis(Level.WARNING, "the preset is exact", finding, "keep it in mind")
+
+
+def _acknowledgements(loaded: LoadedLab) -> Diagnosis:
+    rule = "every packet is acknowledged"
+    every = loaded.lab.transport.ack_every_packets
+    if every > 1:
+        finding = f"one in {every}: Swift takes the time that an acknowledgement waits for delay"
+        return Diagnosis(Level.WARNING, rule, finding, "set transport.ack_every_packets=1")
+    return Diagnosis(Level.GOOD, rule, "Swift measures the fabric's delay only")
 
 
 def _starvation(loaded: LoadedLab, values: dict[str, Sourced]) -> Diagnosis:

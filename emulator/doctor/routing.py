@@ -15,6 +15,7 @@ _Hop = tuple[int, int]
 
 def routing_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
     """Findings about the routes."""
+    yield from _reordering(loaded)
     if len(loaded.fabric.switches) < 2 or not lossless_priorities(loaded.lab):
         return
     rule = "pauses can't wait in a circle"
@@ -26,6 +27,21 @@ def routing_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
         yield Diagnosis(Level.WARNING, rule, finding, remedy)
     else:
         yield Diagnosis(Level.GOOD, rule, "shortest paths make no circle of buffers")
+
+
+def _reordering(loaded: LoadedLab) -> Iterator[Diagnosis]:
+    mode = loaded.lab.switches.path_selection.mode
+    if mode == "flow":
+        return
+    rule = "reordering is no loss"
+    finding = (
+        f"switches choose paths by {mode}, and recovery is {loaded.lab.transport.loss_recovery}"
+    )
+    if loaded.lab.transport.loss_recovery == "go_back_n":
+        remedy = "set transport.loss_recovery=selective_repeat, or whole windows are sent again"
+        yield Diagnosis(Level.WARNING, rule, finding, remedy)
+    else:
+        yield Diagnosis(Level.GOOD, rule, finding)
 
 
 def pause_circle(fabric: Fabric) -> list[int]:

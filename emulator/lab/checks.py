@@ -6,7 +6,7 @@ Each rule appends problems; none raises, so that a user sees all of them at once
 from collections.abc import Iterator
 
 from dataplane.errors import Problem
-from emulator.lab.congestion import Dcqcn
+from emulator.lab.congestion import FixedRate, Swift
 from emulator.lab.documents import Document, KeyPath
 from emulator.lab.effective import ecn_profile, headroom_bytes, lossless_priorities, shared_bytes
 from emulator.lab.expansion import expand
@@ -82,7 +82,10 @@ def _rates(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
     slowest = min((link.rate_bps for link in fabric.nic_links.values()), default=None)
     if slowest is None:
         return
-    if not isinstance(control, Dcqcn):
+    if isinstance(control, Swift):
+        yield from _swift(control)
+        return
+    if isinstance(control, FixedRate):
         if control.rate_gbps is not None and control.rate_gbps * 1e9 > slowest:
             what = f"is {control.rate_gbps} Gb/s, above the slowest NIC link"
             remedy = f"give at most {slowest / 1e9:g}"
@@ -92,6 +95,19 @@ def _rates(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
     if isinstance(minimum, int) and minimum > slowest:
         what = f"is {minimum} bit/s, above the slowest NIC link"
         yield ("congestion_control", "min_rate_bps"), what, f"give less than {slowest}"
+
+
+def _swift(control: Swift) -> Iterator[_Finding]:
+    for low, high in (
+        ("flow_scaling_min_packets", "flow_scaling_max_packets"),
+        ("min_window_packets", "initial_window_packets"),
+        ("initial_window_packets", "max_window_packets"),
+    ):
+        least, most = getattr(control, low), getattr(control, high)
+        strictly = low.startswith("flow")
+        if least > most or (strictly and least == most):
+            what = f"is {least:g}, and {high} is {most:g}"
+            yield ("congestion_control", low), what, f"give less than {high}"
 
 
 def _connectivity(fabric: Fabric) -> Iterator[_Finding]:

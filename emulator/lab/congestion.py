@@ -13,7 +13,7 @@ from emulator.lab.base import LabPart
 from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 from emulator.presets import NOTIFICATION_PRESETS, Sourced, dcqcn_preset
 
-__all__ = ["CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint"]
+__all__ = ["CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint", "Swift"]
 
 _Ratio = Annotated[float, Field(ge=0, le=1)]
 _PeriodNs = Annotated[int, Field(ge=1, le=10**12)]
@@ -93,7 +93,41 @@ class FixedRate(LabPart):
     """Rate of every queue pair, Gb/s; left out, the NIC's line rate."""
 
 
-CongestionControl = Annotated[Dcqcn | FixedRate, Field(discriminator="algorithm")]
+class Swift(LabPart):
+    """Swift: a window steered by the round-trip time. Source: Kumar et al., SIGCOMM 2020.
+
+    The paper names the parameters and leaves most numbers open: the defaults are our choice, in the
+    range of public simulators. The time for which a receiver holds an acknowledgement back counts
+    as delay: set `transport.ack_every_packets` to 1.
+    """
+
+    algorithm: Literal["swift"]
+    """This algorithm."""
+    base_target_delay_ns: _PeriodNs = 25_000
+    """Target of the round-trip time of a flow with a large window."""
+    flow_scaling_range_ns: Annotated[int, Field(ge=0, le=10**12)] = 100_000
+    """What flow scaling adds to the target at most; 0 is off."""
+    flow_scaling_min_packets: Annotated[float, Field(gt=0)] = 0.1
+    """Flow scaling adds its whole range at windows of this and less."""
+    flow_scaling_max_packets: Annotated[float, Field(gt=0)] = 100.0
+    """Flow scaling adds nothing at windows of this and more."""
+    additive_increase_packets: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """Growth of the window per round trip below the target."""
+    beta: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Decrease per excess of the target."""
+    max_decrease_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """Largest decrease per round trip, as a share of the window."""
+    initial_window_packets: Annotated[float, Field(gt=0)] = 10.0
+    """Window of a new flow."""
+    min_window_packets: Annotated[float, Field(gt=0)] = 0.001
+    """Smallest window."""
+    max_window_packets: Annotated[float, Field(gt=0)] = 4096.0
+    """Largest window."""
+    timeouts_to_min_window: Annotated[int, Field(ge=1, le=1000)] = 5
+    """Timeouts in a row after which the window is the smallest."""
+
+
+CongestionControl = Annotated[Dcqcn | Swift | FixedRate, Field(discriminator="algorithm")]
 
 
 class NotificationPoint(LabPart):

@@ -15,6 +15,7 @@ from emulator.lab.switches import Switches
 from emulator.lab.topology import Topology
 
 __all__ = [
+    "AdaptiveRetransmission",
     "Agents",
     "CollectiveRule",
     "Collectives",
@@ -29,6 +30,29 @@ __all__ = [
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
 _Dscp = Annotated[int, Field(ge=0, le=63)]
+
+
+class AdaptiveRetransmission(LabPart):
+    """A retransmission timer that starts short and doubles: `time_base_ns` times a power of two.
+
+    Source: NVIDIA "Adaptive Retransmission: Parameters Control"; 2, 4, 8 and 16 ms were observed
+    (linux-rdma/perftest issue 251). It is never above `retransmission_timeout_ns`.
+    """
+
+    time_base_ns: Annotated[int, Field(ge=1_000, le=10**9)] = 4_096
+    """Timeout of exponent 0."""
+    initial_exponent: Annotated[int, Field(ge=0, le=31)] = 9
+    """Smallest exponent of the first timeout."""
+    initial_exponents: Annotated[int, Field(ge=1, le=32)] = 1
+    """The first timeout's exponent is drawn from so many."""
+    min_exponent: Annotated[int, Field(ge=0, le=31)] = 9
+    """Smallest exponent of later timeouts."""
+    max_exponent: Annotated[int, Field(ge=0, le=31)] = 12
+    """Largest exponent."""
+    retries_per_timeout: Annotated[int, Field(ge=1, le=100)] = 1
+    """Times that a timeout is used before it doubles."""
+    progress_decrease: Annotated[int, Field(ge=0, le=32)] = 32
+    """How far the exponent falls when there is progress; 32 is back to the smallest."""
 
 
 class Transport(LabPart):
@@ -49,6 +73,11 @@ class Transport(LabPart):
     retransmission (linux-rdma/perftest issue 251)."""
     retry_count: Annotated[int, Field(ge=0, le=7)] = 7
     """Timeouts without progress before a queue pair fails. Source: NCCL default 7."""
+    loss_recovery: Literal["go_back_n", "selective_repeat"] = "go_back_n"
+    """What is sent again after a loss: everything from it on, or only what is missing. Source: IBTA
+    volume 1, section 9.7.5.1.1; Mittal et al., SIGCOMM 2018."""
+    adaptive_retransmission: AdaptiveRetransmission | None = None
+    """The timer adapts; left out, it is constant."""
 
 
 class TrafficClass(LabPart):

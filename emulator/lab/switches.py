@@ -6,7 +6,7 @@ from pydantic import Field
 
 from emulator.lab.base import LabPart
 
-__all__ = ["Ecn", "Pfc", "Switches"]
+__all__ = ["Ecn", "PathSelection", "Pfc", "Switches"]
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
 _Bytes = Annotated[int, Field(ge=0, le=2**40)]
@@ -49,6 +49,15 @@ class Pfc(LabPart):
     """Added to the formula; covers the lateness of a real-time run on a busy machine."""
 
 
+class PathSelection(LabPart):
+    """What takes one of several equal-cost ports together; all but `flow` can reorder packets."""
+
+    mode: Literal["flow", "flowlet", "packet", "shortest_queue"] = "flow"
+    """All packets of a flow by its hash; flowlets or packets by chance; or the shortest queue."""
+    gap_ns: Annotated[int, Field(ge=1, le=10**12)] = 50_000
+    """Of `flowlet`: a longer gap between packets begins a new flowlet; our choice."""
+
+
 class Switches(LabPart):
     """Every switch of the lab."""
 
@@ -58,6 +67,8 @@ class Switches(LabPart):
     dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] = 0.125
     """Share of the free shared buffer that one queue (lossy) or one ingress (lossless) may take.
     Source: 1/8, a usual setting for lossless classes (HPCC ns-3: shift 3)."""
+    path_selection: PathSelection = PathSelection()
+    """Load balancing over equal-cost ports."""
     ecn: Ecn = Ecn()
     """Marking."""
     pfc: Pfc = Pfc()

@@ -21,7 +21,7 @@ def config(lab: str, *overrides: str, seed: int = 1) -> dict[str, Any]:
 @pytest.mark.parametrize("name", sorted(list_labs()))
 def test_no_value_is_missing_where_the_engine_needs_one(name: str) -> None:
     document = config(name)
-    optional = {"ecn", "xoff_bytes"}
+    optional = {"ecn", "xoff_bytes", "adaptive_retransmission"}
 
     def walk(value: Any, key: str) -> None:
         if isinstance(value, dict):
@@ -115,6 +115,27 @@ def test_hpcc_steps_grow_with_the_line_rate() -> None:
 def test_hpcc_thresholds_grow_with_the_port_rate() -> None:
     ecn = config("incast-8")["switches"][0]["priorities"][3]["ecn"]
     assert (ecn["kmin_bytes"], ecn["kmax_bytes"]) == (400_000, 1_600_000)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["congestion_control={algorithm: swift}"],
+        ["congestion_control={algorithm: fixed_rate}"],
+        ["switches.path_selection={mode: flowlet, gap_ns: 1000}"],
+        ["switches.path_selection.mode=packet", "transport.loss_recovery=selective_repeat"],
+        ["switches.path_selection.mode=shortest_queue"],
+        ["transport.adaptive_retransmission={}"],
+        ["dcqcn.preset=paper"],
+        ["dcqcn.preset=ns3-hpcc"],
+        ["dcqcn.preset=irdma"],
+        ["np.enabled=false", "ecn.enabled=false", "pfc.enabled=false"],
+    ],
+)
+def test_the_engine_takes_every_alternative(overrides: list[str]) -> None:
+    loaded = load("loopback-clos", overrides)
+    document = job_config(loaded.lab, loaded.fabric, seed=1)
+    assert dataplane.Emulation(json.dumps(document), []).is_done
 
 
 def test_a_fixed_rate_takes_no_dcqcn_values() -> None:

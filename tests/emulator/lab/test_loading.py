@@ -107,6 +107,7 @@ def test_kmin_above_kmax_names_the_option_that_did_it() -> None:
         ("dcqcn.min_rate_bps=500000000000", "above the slowest NIC link"),
         ("dcqcn.rpg_gd=7", "only 11"),
         ("dcqcn.dce_tcp_g=1024", "from 0 to 1023"),
+        ("congestion_control={algorithm: swift, max_window_packets: 1}", "is 10, and max_window"),
         ("control.broker=http://x", "is 'http://x'"),
         ("name=A b", "is 'A b'"),
     ],

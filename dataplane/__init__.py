@@ -6,6 +6,7 @@ Everything here is compiled; `_native.pyi` describes it.
 from dataplane._native import (
     ConfigError,
     Emulation,
+    Endpoint,
     Program,
     TraceError,
     __version__,
@@ -14,6 +15,7 @@ from dataplane._native import (
     encode_roce,
     find_cycle,
     icrc,
+    payload_pattern,
     read_trace,
     roce_opcodes,
     topological_order,
@@ -22,6 +24,7 @@ from dataplane._native import (
 __all__ = [
     "ConfigError",
     "Emulation",
+    "Endpoint",
     "Program",
     "TraceError",
     "__version__",
@@ -30,6 +33,7 @@ __all__ = [
     "encode_roce",
     "find_cycle",
     "icrc",
+    "payload_pattern",
     "read_trace",
     "roce_opcodes",
     "topological_order",

@@ -159,3 +159,66 @@ def icrc(ip_packet: bytes) -> int:
 
 def roce_opcodes() -> dict[int, str]:
     """Names of the opcodes that endpoints speak."""
+
+def payload_pattern(offset_bytes: int, length_bytes: int) -> bytes:
+    """Payload of every message that an endpoint makes up, from `offset_bytes` on."""
+
+class Endpoint:
+    """One end of a RoCEv2 reliable connection, without socket and clock.
+
+    `transport_json` and `classes_json` are the objects `transport` and `classes` of a job's
+    configuration; queue pair numbers and packet sequence numbers have 24 bits. What it sends is
+    `payload_pattern`: of a SEND or WRITE from 0 on, of its memory at an address from that number
+    on. What arrives is compared with the same (`payload_mismatches`): a WRITE to an address, and a
+    READ of `offset_bytes`, from that number on. Times are picoseconds of any clock that never goes
+    back. Raises `ValueError` for a document or number out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        transport_json: str,
+        classes_json: str,
+        local_address: str,
+        remote_address: str,
+        local_mac: bytes,
+        remote_mac: bytes,
+        local_qp: int,
+        remote_qp: int,
+        send_psn: int,
+        receive_psn: int,
+    ) -> None: ...
+    def set_remote_memory(self, virtual_address: int, remote_key: int) -> None:
+        """Set where the peer's memory lies; at first it starts at address 0 with key 0."""
+    def post_write(self, id: int, size_bytes: int, immediate: int | None = None) -> None:
+        """Post an RDMA WRITE to the start of the peer's memory."""
+    def post_send(self, id: int, size_bytes: int, immediate: int | None = None) -> None:
+        """Post a SEND."""
+    def post_read(self, id: int, size_bytes: int, offset_bytes: int = 0) -> None:
+        """Post an RDMA READ from `offset_bytes` of the peer's memory on."""
+    def limit_receives(self, posted: int, timer: int) -> None:
+        """From now on SENDs and immediate data need a receive, of which there are `posted`.
+
+        A peer of one without is told to wait as the 5-bit code `timer` says.
+        """
+    def post_receive(self) -> None:
+        """Post one more receive."""
+    def handle_frame(self, now_ps: int, frame: bytes) -> None:
+        """Take an Ethernet frame without FCS; what is damaged or not for it is counted only."""
+    def poll_frames(self, now_ps: int, max_frames: int = 64) -> list[bytes]:
+        """Take the frames to send now, acknowledgements first."""
+    def poll_timeout(self) -> int | None:
+        """When `handle_timeout` wants to be called; any other call may change it."""
+    def handle_timeout(self, now_ps: int) -> None:
+        """Fire the timers that are due."""
+    def events(self) -> list[dict[str, Any]]:
+        """Take what happened since the last call, oldest first.
+
+        `event` is `send_completed`, `read_completed`, `write_received` (with immediate data),
+        `send_received`, `sequence_error`, `timed_out` or `failed`.
+        """
+    @property
+    def has_unacknowledged(self) -> bool:
+        """Whether a posted request is not complete."""
+    def counters(self) -> dict[str, int]:
+        """Totals: those of a queue pair, and the frames dropped before it."""

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod emulation;
+mod endpoint;
 mod program;
 mod roce;
 mod tables;
@@ -14,6 +15,9 @@ mod _native {
 
     #[pymodule_export]
     use super::emulation::{ConfigError, Emulation};
+
+    #[pymodule_export]
+    use super::endpoint::{Endpoint, payload_pattern};
 
     #[pymodule_export]
     use super::program::PyProgram;

@@ -43,7 +43,7 @@ fn set_field(packet: &mut Packet, name: &str, value: &Bound<'_, PyAny>) -> PyRes
 }
 
 /// An IPv4 address in host byte order.
-fn address(text: &str) -> PyResult<u32> {
+pub fn address(text: &str) -> PyResult<u32> {
     let address: Result<Ipv4Addr, _> = text.parse();
     address.map(u32::from).map_err(|error| PyValueError::new_err(format!("{text:?}: {error}")))
 }

@@ -48,6 +48,32 @@ pub struct QpCounters {
 }
 
 impl QpCounters {
+    /// All totals with their names.
+    pub fn named(&self) -> [(&'static str, u64); 20] {
+        [
+            ("data_packets_sent", self.data_packets_sent),
+            ("data_payload_bytes_sent", self.data_payload_bytes_sent),
+            ("retransmitted_packets", self.retransmitted_packets),
+            ("data_payload_bytes_retransmitted", self.data_payload_bytes_retransmitted),
+            ("data_packets_received", self.data_packets_received),
+            ("data_payload_bytes_received", self.data_payload_bytes_received),
+            ("ecn_marked_packets", self.ecn_marked_packets),
+            ("cnps_received", self.cnps_received),
+            ("acks_sent", self.acks_sent),
+            ("naks_sent", self.naks_sent),
+            ("acks_received", self.acks_received),
+            ("out_of_sequence", self.out_of_sequence),
+            ("duplicate_requests", self.duplicate_requests),
+            ("packet_seq_err", self.packet_seq_err),
+            ("implied_nak_seq_err", self.implied_nak_seq_err),
+            ("rnr_naks_sent", self.rnr_naks_sent),
+            ("rnr_naks_received", self.rnr_naks_received),
+            ("local_ack_timeout_err", self.local_ack_timeout_err),
+            ("payload_mismatches", self.payload_mismatches),
+            ("invalid_requests", self.invalid_requests),
+        ]
+    }
+
     /// Adds another queue pair's totals.
     pub fn add(&mut self, other: &QpCounters) {
         self.data_packets_sent += other.data_packets_sent;

@@ -87,10 +87,18 @@ def _switch(lab: Lab, fabric: Fabric, index: int, seed: int) -> dict[str, Any]:
         # Each switch hashes in its own way, or every stage would make the same choice.
         "ecmp_seed": (seed * 0x9E3779B97F4A7C15 + index + 1) % 2**63,
         "path_selection": _path_selection(lab),
+        "pfc_watchdog": _watchdog(lab),
         "buffer_bytes": shared_bytes(lab, fabric, index),
         "dynamic_threshold_alpha": lab.switches.dynamic_threshold_alpha,
         "priorities": [_priority(lab, fabric, index, priority) for priority in range(_PRIORITIES)],
     }
+
+
+def _watchdog(lab: Lab) -> dict[str, Any] | None:
+    pfc = lab.switches.pfc
+    if pfc.watchdog is None or not pfc.enabled:
+        return None
+    return _in_picoseconds(pfc.watchdog.model_dump())
 
 
 def _path_selection(lab: Lab) -> dict[str, Any]:

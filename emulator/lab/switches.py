@@ -6,7 +6,7 @@ from pydantic import Field
 
 from emulator.lab.base import LabPart
 
-__all__ = ["Ecn", "PathSelection", "Pfc", "Switches"]
+__all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Switches"]
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
 _Bytes = Annotated[int, Field(ge=0, le=2**40)]
@@ -29,6 +29,17 @@ class Ecn(LabPart):
     """Priorities that mark; left out, the one of the data packets."""
 
 
+class PfcWatchdog(LabPart):
+    """What a switch does about a neighbour that pauses it for good. Source: SONiC's PFC watchdog."""
+
+    detection_ns: Annotated[int, Field(ge=1_000, le=10**12)] = 200_000_000
+    """A queue that is paused and sends nothing for so long is in a storm. Source: SONiC, 200 ms."""
+    restoration_ns: Annotated[int, Field(ge=1_000, le=10**12)] = 200_000_000
+    """The storm is over when no pause has come for so long. Source: SONiC, 200 ms."""
+    action: Literal["drop", "forward"] = "drop"
+    """What happens to the packets in a storm. Source: SONiC's default."""
+
+
 class Pfc(LabPart):
     """Priority flow control and its headroom."""
 
@@ -47,6 +58,8 @@ class Pfc(LabPart):
     """Bytes that the paused side may still send. Source: IEEE 802.1Qbb, bound in common use."""
     headroom_allowance_bytes: _Bytes = 0
     """Added to the formula; covers the lateness of a real-time run on a busy machine."""
+    watchdog: PfcWatchdog | None = None
+    """Ends pause storms; left out, it is off."""
 
 
 class PathSelection(LabPart):

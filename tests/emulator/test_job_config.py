@@ -21,7 +21,7 @@ def config(lab: str, *overrides: str, seed: int = 1) -> dict[str, Any]:
 @pytest.mark.parametrize("name", sorted(list_labs()))
 def test_no_value_is_missing_where_the_engine_needs_one(name: str) -> None:
     document = config(name)
-    optional = {"ecn", "xoff_bytes", "adaptive_retransmission"}
+    optional = {"ecn", "xoff_bytes", "adaptive_retransmission", "pfc_watchdog"}
 
     def walk(value: Any, key: str) -> None:
         if isinstance(value, dict):
@@ -126,6 +126,7 @@ def test_hpcc_thresholds_grow_with_the_port_rate() -> None:
         ["switches.path_selection.mode=packet", "transport.loss_recovery=selective_repeat"],
         ["switches.path_selection.mode=shortest_queue"],
         ["transport.adaptive_retransmission={}"],
+        ["pfc.watchdog={action: forward}"],
         ["dcqcn.preset=paper"],
         ["dcqcn.preset=ns3-hpcc"],
         ["dcqcn.preset=irdma"],

@@ -30,7 +30,7 @@ class Ecn(LabPart):
 
 
 class PfcWatchdog(LabPart):
-    """What a switch does about a neighbour that pauses it for good. Source: SONiC's PFC watchdog."""
+    """What a switch does about a neighbour that pauses it for good, as SONiC's watchdog."""
 
     detection_ns: Annotated[int, Field(ge=1_000, le=10**12)] = 200_000_000
     """A queue that is paused and sends nothing for so long is in a storm. Source: SONiC, 200 ms."""

@@ -1,3 +1,4 @@
 //! Whole jobs in virtual time.
 
+mod congestion;
 mod virtual_jobs;

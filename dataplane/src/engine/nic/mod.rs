@@ -201,7 +201,7 @@ impl Nic {
         } else if packet.ecn == Ecn::Ce && packet.is_data() {
             self.handle_mark(now_ps, index);
         }
-        self.pairs[index as usize].qp.handle_packet(now_ps, packet);
+        self.pairs[index as usize].handle_packet(now_ps, packet);
         self.settle(now_ps, index);
     }
 
@@ -268,7 +268,11 @@ impl Nic {
                     self.send_cnp(index);
                 }
             }
-            QpEvent::TimedOut => {}
+            QpEvent::TimedOut => {
+                if let Some(controller) = &mut pair.controller {
+                    controller.handle_retransmission_timeout(now_ps);
+                }
+            }
             // Programs are made of WRITEs alone.
             QpEvent::SendReceived { .. } | QpEvent::ReadCompleted { .. } => {}
             QpEvent::Failed { reason } => {
@@ -441,6 +445,18 @@ impl Pair {
             local_qp: address.local_qp,
             local_address: address.local_address,
             remote_address: address.remote_address,
+        }
+    }
+
+    /// Give a packet to the queue pair, and tell the controller of a NAK for a gap.
+    #[inline]
+    fn handle_packet(&mut self, now_ps: u64, packet: &Packet) {
+        let naks = self.qp.counters().packet_seq_err;
+        self.qp.handle_packet(now_ps, packet);
+        if self.qp.counters().packet_seq_err > naks {
+            if let Some(controller) = &mut self.controller {
+                controller.handle_sequence_nak(now_ps);
+            }
         }
     }
 

@@ -38,7 +38,7 @@ demo: setup  ## Set up, then run the demo job on loopback and write its report t
 test: setup test-rust test-python  ## Set up, then run all tests.
 
 test-rust: setup
-	cd dataplane && cargo test --release --quiet
+	cd dataplane && cargo test --quiet
 
 test-python: setup
 	$(BIN)/python -m pytest

@@ -150,7 +150,6 @@ fn check(mode: CnpMode, expected: &Expected, tolerance: f64) {
 
 /// Exact fixed points of the fluid model: queue, A / tau, alpha.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn with_trailing_notifications_the_queue_settles_at_the_fluid_fixed_point() {
     for (senders, queue_bytes, cnps_per_second, alpha) in [
         (2, 20_150.0, 1852.0, 0.10136),
@@ -163,7 +162,6 @@ fn with_trailing_notifications_the_queue_settles_at_the_fluid_fixed_point() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn without_trailing_notifications_the_queue_settles_where_another_simulation_has_it() {
     for (senders, queue_bytes, cnps_per_second, alpha) in [
         (2, 24_500.0, 2155.0, 0.113),
@@ -190,7 +188,6 @@ fn the_approximate_fixed_point_is_the_published_one() {
 
 /// The fluid model's limit cycle there is 0 to 234 KB wide, with a deviation of 79 KB.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn ten_senders_oscillate_when_the_control_loop_takes_85_microseconds() {
     let deviation_bytes = |delay_ps| {
         let scenario = Scenario { delay_ps, ..paper_scenario(CnpMode::Immediate) };
@@ -215,7 +212,6 @@ fn mlx5_scenario(pmax_ratio: f64) -> Scenario {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn the_defaults_of_mlx5_settle_where_another_simulation_has_them() {
     for (pmax_ratio, queues_bytes) in
         [(1.0, [70e3, 82e3, 97e3, 133e3]), (0.1, [121e3, 152e3, 162e3, 177e3])]
@@ -233,7 +229,6 @@ fn the_defaults_of_mlx5_settle_where_another_simulation_has_them() {
 /// The increase timer runs by the clock, but a notification needs a packet: at a rate at which less
 /// than a packet passes between increases, rates rise more often than they fall.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn a_minimum_rate_below_a_packet_per_increase_never_drains_an_incast_of_64() {
     let queue_bytes = |min_rate_bps| {
         let mut scenario = mlx5_scenario(1.0);
@@ -245,7 +240,6 @@ fn a_minimum_rate_below_a_packet_per_increase_never_drains_an_incast_of_64() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes a minute without optimisation")]
 fn a_sender_at_a_fortieth_of_the_line_has_its_half_within_100_ms() {
     let scenario = paper_scenario(CnpMode::ImmediateAndTrailing);
     let mut world = world(&scenario, 2);

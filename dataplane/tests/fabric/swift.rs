@@ -134,7 +134,6 @@ fn measure(world: &mut World, senders: usize, from_ps: u64, to_ps: u64) -> (f64,
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes long without optimisation")]
 fn round_trips_are_at_the_target_and_the_line_is_full() {
     for senders in [2, 8, 32] {
         let mut world = incast(senders as u16);
@@ -149,7 +148,6 @@ fn round_trips_are_at_the_target_and_the_line_is_full() {
 
 /// A packet of each of 1000 senders alone fills the line for 87 us.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes long without optimisation")]
 fn more_senders_than_packets_in_a_round_trip_keep_less_than_a_packet_each_in_flight() {
     let mut world = incast(1000);
     let (rtt_ps, share, _) = measure(&mut world, 1000, 10_000 * US, 30_000 * US);

@@ -95,5 +95,5 @@ fn spraying_evens_out_what_flows_collide_on() {
     let ideal_ps = 4 * MB * BYTE_PS * 4178 / 4096;
     assert!(by_flow_ps > 2 * ideal_ps, "two flows share some spine");
     assert!(sprayed_ps < by_flow_ps * 3 / 4);
-    assert!(shortest_ps < ideal_ps * 105 / 100, "{shortest_ps} of {ideal_ps}");
+    assert!(shortest_ps < ideal_ps * 110 / 100, "{shortest_ps} of {ideal_ps}");
 }

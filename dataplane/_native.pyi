@@ -1,6 +1,6 @@
 """Types of the compiled module; the sources are in `dataplane/src/bindings`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -105,6 +105,64 @@ class Emulation:
 
         `end_ps` is 2**64 - 1 for an operation that is not complete. Series have rows only for
         samples in which something happened; `time_ps` is a sample's end.
+        """
+
+class WireError(OSError):
+    """A wire that cannot be opened or used; the message names the end, the port and the remedy."""
+
+class WallEmulation:
+    """Some nodes of a job under the wall clock, slower than emulated time by `time_dilation`.
+
+    `local_nodes` are the names of the NICs and switches that this process carries; `programs` are
+    those of all ranks, so that every process knows all connections. Every link is a pair of wire
+    ends, `<link>/0` at its end a and `<link>/1` at end b: one UDP socket each, one Ethernet frame
+    per datagram. Raises `ConfigError`, and `RuntimeError` for a call at the wrong moment.
+    """
+
+    def __init__(
+        self,
+        config_json: str,
+        programs: Sequence[Program],
+        local_nodes: Sequence[str],
+        time_dilation: int,
+        bind_address: str = "127.0.0.1",
+    ) -> None: ...
+    def bind(self, fixed_ports: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Open the local wire ends, on the ports given or on free ones; raises `WireError`.
+
+        Returns wire end -> UDP port.
+        """
+    def connect(self, peers: Mapping[str, tuple[str, int]]) -> None:
+        """Name address and port of the opposite end of every local wire end."""
+    def start(self, start_monotonic_ns: int) -> None:
+        """Begin in a thread of its own: emulated time 0 is that CLOCK_MONOTONIC instant."""
+    def stop(self) -> None:
+        """Ask the loop to stop. It never stops by itself: others may need an acknowledgement."""
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the loop has stopped; False if it has not in time."""
+    @property
+    def is_running(self) -> bool:
+        """Whether the loop runs."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return the totals of `Emulation.snapshot`, at most a tenth of a second old.
+
+        Rows of nodes and links of other processes are zero, so that the tables of all processes
+        add up. Also `lateness_p99_ns`.
+        """
+    def completed(self) -> dict[str, Any]:
+        """See `Emulation.completed`."""
+    def blocked(self, limit: int) -> list[dict[str, Any]]:
+        """See `Emulation.blocked`."""
+    def records(self) -> dict[str, Any]:
+        """Return the tables of `Emulation.records` for the local nodes; only after the end.
+
+        `counters` has a table `wires` more.
+        """
+    def lateness(self) -> dict[str, int]:
+        """Return how late events were handled, in wall nanoseconds.
+
+        `events`, `mean_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns` (each up to an eighth too
+        large) and `max_ns`.
         """
 
 def encode_roce(

@@ -8,6 +8,7 @@ mod program;
 mod roce;
 mod tables;
 mod trace;
+mod wall_emulation;
 
 #[pymodule]
 mod _native {
@@ -27,6 +28,9 @@ mod _native {
 
     #[pymodule_export]
     use super::trace::{TraceError, find_cycle, read_trace, topological_order};
+
+    #[pymodule_export]
+    use super::wall_emulation::{WallEmulation, WireError};
 
     /// Version of the native crate.
     #[pymodule_init]

@@ -251,15 +251,18 @@ impl<M: Medium> World<M> {
 
     /// Counters of NICs: all of the job, or the local ones.
     fn nic_table(&self, all: bool) -> Table {
-        let mut rows = vec![(0, 0, Default::default()); self.config().nics.len()];
+        let mut rows = vec![(0, 0, 0, Default::default()); self.config().nics.len()];
         let mut local = Vec::new();
         for (index, host) in self.hosts() {
-            let row = (index, host.executor().program().rank, host.nic().counters());
+            let egress = self.topology().nic_egress[index as usize];
+            let icrc_errors = egress.map_or(0, |egress| self.medium().icrc_errors(egress ^ 1));
+            let rank = host.executor().program().rank;
+            let row = (index, rank, icrc_errors, host.nic().counters());
             rows[index as usize] = row;
             local.push(row);
         }
-        let rows: Vec<(u32, u32, super::nic::NicCounters)> = if all { rows } else { local };
-        table!(rows, (nic, rank, c) => {
+        let rows: Vec<(u32, u32, u64, super::nic::NicCounters)> = if all { rows } else { local };
+        table!(rows, (nic, rank, icrc_errors, c) => {
             "nic": U32 = *nic,
             "rank": U32 = *rank,
             "tx_packets": U64 = c.tx_packets,
@@ -284,7 +287,7 @@ impl<M: Medium> World<M> {
             "local_ack_timeout_err": U64 = c.transport.local_ack_timeout_err,
             "invalid_requests": U64 = c.transport.invalid_requests,
             "payload_mismatches": U64 = c.transport.payload_mismatches,
-            "rx_icrc_errors": U64 = c.rx_icrc_errors,
+            "rx_icrc_errors": U64 = *icrc_errors,
             "unknown_qp_packets": U64 = c.unknown_qp_packets,
             "pause_frames_received": U64 = c.pause_frames_received,
         })

@@ -23,6 +23,9 @@ use std::sync::Arc;
 pub trait Medium {
     /// The frame has travelled `direction`: return it to hand it to the node there now.
     fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
+
+    /// Frames that came by `direction` and whose invariant CRC did not fit.
+    fn icrc_errors(&self, direction: u32) -> u64;
 }
 
 /// Both ends of every link are in this process.
@@ -33,6 +36,10 @@ impl Medium for Internal {
     #[inline]
     fn carry(&mut self, _now_ps: u64, _direction: u32, frame: Frame) -> Option<Frame> {
         Some(frame)
+    }
+
+    fn icrc_errors(&self, _direction: u32) -> u64 {
+        0
     }
 }
 

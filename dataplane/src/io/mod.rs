@@ -1,1 +1,19 @@
-//! See the crate documentation.
+//! Sockets that carry frames, and the wall clock.
+//!
+//! * [`wire`]: links as UDP datagrams on loopback.
+//! * [`batch`], [`poll`], [`socket`]: the system calls under them; the only `unsafe` code.
+//! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
+//! * [`wall_clock`]: the loop that drives nodes in real time.
+//!
+//! Nothing here knows a program, a queue pair or a rate.
+
+pub mod batch;
+pub mod clock;
+pub mod lateness;
+pub mod poll;
+pub mod socket;
+pub mod wall_clock;
+pub mod wire;
+
+pub use wall_clock::{WallEmulation, WallEmulationError};
+pub use wire::{WireError, Wires};

@@ -19,8 +19,6 @@ pub struct NicCounters {
     pub cnps_handled: u64,
     /// Pause frames that arrived.
     pub pause_frames_received: u64,
-    /// Packets whose invariant CRC did not fit.
-    pub rx_icrc_errors: u64,
     /// Packets for a queue pair or from an address that the NIC is not connected to.
     pub unknown_qp_packets: u64,
     /// Sums over the queue pairs.

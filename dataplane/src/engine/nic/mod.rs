@@ -379,11 +379,6 @@ impl Nic {
         counters
     }
 
-    /// A frame came whose invariant CRC did not fit.
-    pub fn count_icrc_error(&mut self) {
-        self.counters.rx_icrc_errors += 1;
-    }
-
     /// The port.
     pub fn port_mut(&mut self) -> &mut NicPort {
         &mut self.port

@@ -1,0 +1,139 @@
+//! Some nodes of a job under the wall clock.
+
+use super::emulation::parse_config;
+use super::program::{PyProgram, shared};
+use super::tables::{blocked_into_list, snapshot_into_dict, table_into_dict, tables_into_dict};
+use crate::engine::records::completion_table;
+use crate::io;
+use crate::io::WallEmulationError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+create_exception!(
+    dataplane,
+    WireError,
+    PyOSError,
+    "A wire that cannot be opened or used; the message names the wire end, the port and the remedy."
+);
+
+impl From<WallEmulationError> for PyErr {
+    fn from(error: WallEmulationError) -> Self {
+        match error {
+            WallEmulationError::Config(error) => error.into(),
+            WallEmulationError::Wire(error) => WireError::new_err(error.to_string()),
+            WallEmulationError::State(error) => PyRuntimeError::new_err(error.to_string()),
+        }
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(frozen, module = "dataplane")]
+pub struct WallEmulation {
+    emulation: io::WallEmulation,
+}
+
+#[pymethods]
+impl WallEmulation {
+    #[new]
+    #[pyo3(signature = (config_json, programs, local_nodes, time_dilation, bind_address = "127.0.0.1"))]
+    fn new(
+        py: Python<'_>,
+        config_json: &str,
+        programs: Vec<PyRef<'_, PyProgram>>,
+        local_nodes: Vec<String>,
+        time_dilation: u64,
+        bind_address: &str,
+    ) -> PyResult<Self> {
+        let config = parse_config(config_json)?;
+        let programs = shared(&programs);
+        let address = ipv4(bind_address)?;
+        let emulation = py.detach(|| {
+            io::WallEmulation::new(config, &programs, &local_nodes, time_dilation, address)
+        })?;
+        Ok(Self { emulation })
+    }
+
+    #[pyo3(signature = (fixed_ports = None))]
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        fixed_ports: Option<BTreeMap<String, u16>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let bound = self.emulation.bind(&fixed_ports.unwrap_or_default())?;
+        let ports = PyDict::new(py);
+        for (end, port) in bound {
+            ports.set_item(end, port)?;
+        }
+        Ok(ports)
+    }
+
+    fn connect(&self, peers: BTreeMap<String, (String, u16)>) -> PyResult<()> {
+        let mut addresses = BTreeMap::new();
+        for (end, (host, port)) in peers {
+            addresses.insert(end, SocketAddrV4::new(ipv4(&host)?, port));
+        }
+        Ok(self.emulation.connect(&addresses)?)
+    }
+
+    fn start(&self, start_monotonic_ns: u64) -> PyResult<()> {
+        Ok(self.emulation.start(start_monotonic_ns)?)
+    }
+
+    fn stop(&self) {
+        self.emulation.stop();
+    }
+
+    fn join(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let timeout = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
+        let joined = py.detach(|| self.emulation.join(timeout));
+        Ok(joined.map_err(WallEmulationError::from)?)
+    }
+
+    #[getter]
+    fn is_running(&self) -> bool {
+        self.emulation.is_running()
+    }
+
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        snapshot_into_dict(py, self.emulation.snapshot())
+    }
+
+    fn completed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        table_into_dict(py, completion_table(&self.emulation.completed()))
+    }
+
+    fn blocked<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
+        blocked_into_list(py, py.detach(|| self.emulation.blocked(limit)))
+    }
+
+    fn records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = py.detach(|| self.emulation.records());
+        let (records, counters) = tables.map_err(WallEmulationError::from)?;
+        let dict = tables_into_dict(py, records)?;
+        dict.set_item("counters", tables_into_dict(py, counters)?)?;
+        Ok(dict)
+    }
+
+    fn lateness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lateness = self.emulation.lateness();
+        let dict = PyDict::new(py);
+        dict.set_item("events", lateness.count())?;
+        dict.set_item("mean_ns", lateness.mean_ns())?;
+        for (name, share) in
+            [("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)]
+        {
+            dict.set_item(name, lateness.quantile_ns(share))?;
+        }
+        dict.set_item("max_ns", lateness.max_ns())?;
+        Ok(dict)
+    }
+}
+
+fn ipv4(text: &str) -> PyResult<Ipv4Addr> {
+    text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
+}

@@ -113,8 +113,8 @@ class WireError(OSError):
 class WallEmulation:
     """Some nodes of a job under the wall clock, slower than emulated time by `time_dilation`.
 
-    `local_nodes` are the names of the NICs and switches that this process carries; `programs` are
-    those of all ranks, so that every process knows all connections. Every link is a pair of wire
+    `local_nodes` are the names of the NICs and switches that this process carries, `programs` those
+    of its ranks; others are only checked. Every link is a pair of wire
     ends, `<link>/0` at its end a and `<link>/1` at end b: one UDP socket each, one Ethernet frame
     per datagram. Raises `ConfigError`, and `RuntimeError` for a call at the wrong moment.
     """

@@ -1,8 +1,9 @@
 //! Which queue pairs exist, with numbers and first sequence numbers that follow from the seed alone.
 //!
-//! Every process of a run derives the same list from the same programs, so nothing is exchanged
-//! before the first packet. Each ordered pair of ranks that communicates has its own connections:
-//! data flows one way on each, acknowledgements the other.
+//! Each ordered pair of ranks that communicates has its own connections: data flows one way on each,
+//! acknowledgements the other. A connection's numbers depend on nothing but the seed and its two
+//! ends, so a process that knows only the programs of its own ranks agrees with all others, and
+//! nothing is exchanged before the first packet.
 
 use super::error::ConfigError;
 use super::program::{OpKind, Program};
@@ -36,100 +37,136 @@ pub struct Connection {
     pub reverse_psn: u32,
 }
 
-/// Queue pair number of a rank's first queue pair; the others follow without gap.
+/// Lowest queue pair number that a rank's NIC may have.
 pub fn first_qp(seed: u64, rank: u32) -> u32 {
     let offset = Random::new(seed, u64::from(rank)).next_u64() % QP_BASE_SPREAD;
     LOWEST_QP + offset as u32
 }
 
-/// All connections of a job, ordered by source, destination and index; at each rank the queue pair
-/// numbers ascend in this order.
-pub fn plan_connections(
-    seed: u64,
-    qps_per_peer: u32,
-    programs: &[Arc<Program>],
-) -> Result<Vec<Connection>, ConfigError> {
-    let mut next_qp = BTreeMap::new();
-    let mut connections = Vec::new();
-    for (source_rank, destination_rank) in communicating_pairs(programs) {
-        for index in 0..qps_per_peer {
-            let mut take = |rank| {
-                let next = next_qp.entry(rank).or_insert_with(|| first_qp(seed, rank));
-                *next += 1;
-                *next - 1
-            };
-            let (source_qp, destination_qp) = (take(source_rank), take(destination_rank));
-            if source_qp.max(destination_qp) > MASK_24 {
-                return Err(ConfigError::new("a NIC needs more than 2^24 queue pairs"));
-            }
-            let stream = u64::from(source_rank) << 32 | u64::from(destination_rank);
-            let mut random = Random::new(seed ^ u64::from(index) << 1 ^ 1, stream);
-            connections.push(Connection {
-                source_rank,
-                destination_rank,
-                index,
-                source_qp,
-                destination_qp,
-                psn: random.next_u64() as u32 & MASK_24,
-                reverse_psn: random.next_u64() as u32 & MASK_24,
-            });
+/// What numbers depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbering<'a> {
+    /// Seed of the job.
+    pub seed: u64,
+    /// Connections of each ordered pair.
+    pub qps_per_peer: u32,
+    /// NIC index of each rank of the job.
+    pub nic_of_rank: &'a BTreeMap<u32, u32>,
+}
+
+impl Numbering<'_> {
+    /// Queue pair numbers that a NIC may have, counted from its first.
+    pub fn qps_per_nic(&self) -> u64 {
+        2 * self.nic_of_rank.len() as u64 * u64::from(self.qps_per_peer)
+    }
+
+    /// Number at `rank` of a connection with `peer`: two blocks for each NIC of the job, one for
+    /// sending to it and one for receiving from it.
+    fn qp(&self, rank: u32, peer: u32, is_source: bool, index: u32) -> u32 {
+        let block = 2 * self.nic_of_rank[&peer] + u32::from(!is_source);
+        first_qp(self.seed, rank) + block * self.qps_per_peer + index
+    }
+
+    fn connect(&self, source_rank: u32, destination_rank: u32, index: u32) -> Connection {
+        let stream = u64::from(source_rank) << 32 | u64::from(destination_rank);
+        let mut random = Random::new(self.seed ^ u64::from(index) << 1 ^ 1, stream);
+        Connection {
+            source_rank,
+            destination_rank,
+            index,
+            source_qp: self.qp(source_rank, destination_rank, true, index),
+            destination_qp: self.qp(destination_rank, source_rank, false, index),
+            psn: random.next_u64() as u32 & MASK_24,
+            reverse_psn: random.next_u64() as u32 & MASK_24,
         }
     }
-    Ok(connections)
+}
+
+/// All connections of some ranks, ordered by source, destination and index.
+pub fn plan_connections(
+    numbering: &Numbering<'_>,
+    programs: &[Arc<Program>],
+) -> Result<Vec<Connection>, ConfigError> {
+    let above_all = u64::from(LOWEST_QP) + QP_BASE_SPREAD + numbering.qps_per_nic();
+    if above_all > u64::from(MASK_24) {
+        return Err(ConfigError::new("a NIC may need more than 2^24 queue pairs"));
+    }
+    let pairs = communicating_pairs(programs);
+    if let Some(rank) = pairs
+        .iter()
+        .flat_map(|(source, destination)| [source, destination])
+        .find(|rank| !numbering.nic_of_rank.contains_key(rank))
+    {
+        return Err(ConfigError::new(format!("rank {rank} is a peer and has no NIC")));
+    }
+    let connect = |(source, destination): (u32, u32)| {
+        (0..numbering.qps_per_peer).map(move |index| numbering.connect(source, destination, index))
+    };
+    Ok(pairs.into_iter().flat_map(connect).collect())
 }
 
 /// Ordered pairs (source, destination) with at least one message.
 fn communicating_pairs(programs: &[Arc<Program>]) -> BTreeSet<(u32, u32)> {
     let mut pairs = BTreeSet::new();
     for program in programs {
-        let sends = (0..program.len()).filter(|&op| program.op_kind(op as u32) == OpKind::Send);
-        pairs.extend(sends.map(|op| (program.rank, program.peer[op])));
+        for op in 0..program.len() {
+            match program.op_kind(op as u32) {
+                OpKind::Send => pairs.insert((program.rank, program.peer[op])),
+                OpKind::Receive => pairs.insert((program.peer[op], program.rank)),
+                OpKind::Delay | OpKind::Join => false,
+            };
+        }
     }
     pairs
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::ProgramBuilder;
+    use super::super::testing::workloads;
     use super::*;
 
-    fn ring(ranks: u32) -> Vec<Arc<Program>> {
-        let program = |rank| {
-            let mut builder = ProgramBuilder::new(rank);
-            builder.send((rank + 1) % ranks, 1, 1, &[]);
-            builder.receive((rank + ranks - 1) % ranks, 1, 0, &[]);
-            Arc::new(builder.finish())
-        };
-        (0..ranks).map(program).collect()
+    fn plan(
+        seed: u64,
+        qps_per_peer: u32,
+        ranks: u32,
+        programs: &[Arc<Program>],
+    ) -> Vec<Connection> {
+        let nic_of_rank = (0..ranks).map(|rank| (rank, rank)).collect();
+        let numbering = Numbering { seed, qps_per_peer, nic_of_rank: &nic_of_rank };
+        plan_connections(&numbering, programs).expect("few queue pairs")
     }
 
     #[test]
     fn only_pairs_that_communicate_are_connected() {
-        let connections = plan_connections(1, 2, &ring(5)).expect("few queue pairs");
+        let connections = plan(1, 2, 5, &workloads::ring(5, 1, 1));
         assert_eq!(connections.len(), 5 * 2);
         assert!(connections.iter().all(|c| c.destination_rank == (c.source_rank + 1) % 5));
     }
 
     #[test]
-    fn queue_pair_numbers_of_a_rank_are_contiguous() {
-        let connections = plan_connections(7, 3, &ring(4)).expect("few queue pairs");
-        let mut of_rank_2: Vec<u32> = Vec::new();
-        for connection in &connections {
-            if connection.source_rank == 2 {
-                of_rank_2.push(connection.source_qp);
-            }
-            if connection.destination_rank == 2 {
-                of_rank_2.push(connection.destination_qp);
-            }
+    fn queue_pair_numbers_of_a_rank_are_distinct() {
+        let connections = plan(7, 3, 4, &workloads::all_to_all(4, 1));
+        let ends = connections
+            .iter()
+            .flat_map(|c| [(c.source_rank, c.source_qp), (c.destination_rank, c.destination_qp)]);
+        assert_eq!(ends.collect::<BTreeSet<_>>().len(), 2 * connections.len());
+    }
+
+    #[test]
+    fn a_process_that_knows_one_program_agrees_with_the_whole() {
+        let programs = workloads::all_to_all(4, 1);
+        let whole = plan(7, 2, 4, &programs);
+        for program in &programs {
+            let part = plan(7, 2, 4, std::slice::from_ref(program));
+            assert_eq!(part.len(), 2 * 3 * 2);
+            assert!(part.iter().all(|connection| whole.contains(connection)));
         }
-        let first = first_qp(7, 2);
-        assert_eq!(of_rank_2, (first..first + 6).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_seed_yields_the_same_plan_and_another_seed_another() {
-        let plan = |seed| plan_connections(seed, 1, &ring(3)).expect("few queue pairs");
-        assert_eq!(plan(1), plan(1));
-        assert_ne!(plan(1), plan(2));
+        let of_seed = |seed| plan(seed, 1, 3, &workloads::ring(3, 1, 1));
+        assert_eq!(of_seed(1), of_seed(1));
+        assert_ne!(of_seed(1), of_seed(2));
     }
 }

@@ -197,8 +197,8 @@ impl Program {
     }
 }
 
-/// Check all programs of a job, alone and against each other.
-pub fn check_programs(programs: &[Arc<Program>]) -> Result<(), ConfigError> {
+/// Check programs, alone and against each other. With `whole_job`, every peer must have one.
+pub fn check_programs(programs: &[Arc<Program>], whole_job: bool) -> Result<(), ConfigError> {
     let mut by_rank = BTreeMap::new();
     for program in programs {
         program.check()?;
@@ -206,12 +206,13 @@ pub fn check_programs(programs: &[Arc<Program>]) -> Result<(), ConfigError> {
             return Err(ConfigError::new(format!("rank {} has two programs", program.rank)));
         }
     }
-    programs.iter().try_for_each(|program| check_counterparts(program, &by_rank))
+    programs.iter().try_for_each(|program| check_counterparts(program, &by_rank, whole_job))
 }
 
 fn check_counterparts(
     program: &Program,
     by_rank: &BTreeMap<u32, &Program>,
+    whole_job: bool,
 ) -> Result<(), ConfigError> {
     for op in 0..program.len() {
         let expected = match program.op_kind(op as u32) {
@@ -221,6 +222,9 @@ fn check_counterparts(
         };
         let (peer, peer_op) = (program.peer[op], program.peer_op[op]);
         let Some(other) = by_rank.get(&peer) else {
+            if !whole_job {
+                continue;
+            }
             return Err(program.wrong(format!("op {op} names rank {peer}, which has no program")));
         };
         let index = peer_op as usize;
@@ -258,12 +262,12 @@ mod tests {
     }
 
     fn message(programs: &[Program]) -> String {
-        check_programs(&shared(programs)).expect_err("the programs are wrong").to_string()
+        check_programs(&shared(programs), true).expect_err("the programs are wrong").to_string()
     }
 
     #[test]
     fn a_matched_pair_is_accepted() {
-        assert!(check_programs(&shared(&pair())).is_ok());
+        assert!(check_programs(&shared(&pair()), true).is_ok());
     }
 
     #[test]
@@ -279,6 +283,11 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_may_be_in_another_process() {
+        assert!(check_programs(&shared(&pair()[..1]), false).is_ok());
+    }
+
+    #[test]
     fn a_cycle_is_refused() {
         let mut builder = ProgramBuilder::new(0);
         builder.join(&[1]);
@@ -291,7 +300,7 @@ mod tests {
         let mut builder = ProgramBuilder::new(0);
         builder.join(&[1]);
         builder.join(&[]);
-        assert!(check_programs(&shared(&[builder.finish()])).is_ok());
+        assert!(check_programs(&shared(&[builder.finish()]), true).is_ok());
     }
 
     #[test]

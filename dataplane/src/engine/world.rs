@@ -3,7 +3,7 @@
 //! What happens to a frame at the end of its link is the [`Medium`]'s: within one process it is
 //! handed to the node at the other end; otherwise it goes on a wire at that time.
 
-use super::connections::{Connection, plan_connections};
+use super::connections::{Connection, Numbering, plan_connections};
 use super::error::ConfigError;
 use super::event_queue::EventQueue;
 use super::executor::{Completion, Executor};
@@ -95,8 +95,7 @@ pub struct World<M> {
 impl<M: Medium> World<M> {
     /// The part of the job whose nodes `is_local` accepts, at time 0, not started.
     ///
-    /// `programs` are those of all ranks of the job, also where their NICs are not local: every
-    /// process derives the same connections from them.
+    /// `programs` are those of the local ranks at least; programs of other ranks are only checked.
     pub fn new(
         config: Arc<JobConfig>,
         programs: &[Arc<Program>],
@@ -104,7 +103,8 @@ impl<M: Medium> World<M> {
         is_local: impl Fn(NodeId) -> bool,
     ) -> Result<Self, ConfigError> {
         let topology = Topology::new(&config)?;
-        check_programs(programs)?;
+        let all = (0..config.nics.len()).map(|nic| NodeId::Nic(nic as u32));
+        check_programs(programs, all.into_iter().all(&is_local))?;
         let builder = HostBuilder::new(&config, &topology, programs)?;
         let mut hosts: Vec<Option<Box<Host>>> = config.nics.iter().map(|_| None).collect();
         for program in programs {
@@ -430,9 +430,13 @@ impl<'a> HostBuilder<'a> {
         programs: &[Arc<Program>],
     ) -> Result<Self, ConfigError> {
         let addresses = config.nics.iter().map(|nic| (nic.rank, u32::from(nic.address))).collect();
-        let qps_per_peer = config.transport.qps_per_peer;
+        let numbering = Numbering {
+            seed: config.seed,
+            qps_per_peer: config.transport.qps_per_peer,
+            nic_of_rank: &topology.nic_of_rank,
+        };
         let mut connections: BTreeMap<u32, Vec<Connection>> = BTreeMap::new();
-        for connection in plan_connections(config.seed, qps_per_peer, programs)? {
+        for connection in plan_connections(&numbering, programs)? {
             connections.entry(connection.source_rank).or_default().push(connection);
             connections.entry(connection.destination_rank).or_default().push(connection);
         }

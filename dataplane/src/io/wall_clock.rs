@@ -102,7 +102,7 @@ pub struct WallEmulation {
 }
 
 impl WallEmulation {
-    /// The nodes named `local_nodes` of a job; `programs` are those of all ranks.
+    /// The nodes named `local_nodes` of a job, with the programs of their ranks.
     pub fn new(
         config: JobConfig,
         programs: &[Arc<Program>],

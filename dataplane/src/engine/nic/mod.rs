@@ -21,6 +21,8 @@ use crate::units::{PREAMBLE_AND_GAP_BYTES, transfer_ps};
 use pacer::Pacer;
 use std::collections::{BTreeMap, VecDeque};
 
+const NONE: u32 = u32::MAX;
+
 /// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NicEvent {
@@ -106,7 +108,10 @@ pub struct Nic {
     classes: ClassConfig,
     cnp_on_nak: bool,
     address: u32,
+    /// Number of the first entry of `pair_of_qp`.
     first_qp: u32,
+    /// Index in `pairs` of each queue pair number; `NONE` where there is none.
+    pair_of_qp: Vec<u32>,
     pairs: Vec<Pair>,
     peers: BTreeMap<u32, Peer>,
     notification_point: NotificationPoint,
@@ -127,14 +132,10 @@ impl Nic {
         rate_bps: u64,
         connections: &[Connection],
     ) -> Self {
-        let mut first_qp = 0;
         let mut pairs = Vec::new();
         let mut peers = BTreeMap::new();
         for connection in connections {
             let pair = Pair::new(config, addresses, rank, rate_bps, connection);
-            if pairs.is_empty() {
-                first_qp = pair.qp.address().local_qp;
-            }
             if connection.source_rank == rank {
                 let first = pairs.len() as u32;
                 let peer = peers.entry(connection.destination_rank).or_insert(Peer {
@@ -150,7 +151,8 @@ impl Nic {
             classes: config.classes,
             cnp_on_nak: config.notification_point.cnp_on_nak,
             address: addresses[&rank],
-            first_qp,
+            first_qp: pairs.iter().map(Pair::number).min().unwrap_or(0),
+            pair_of_qp: index_numbers(&pairs),
             peers,
             notification_point: NotificationPoint::new(&config.notification_point),
             port: NicPort::new(rate_bps),
@@ -187,7 +189,7 @@ impl Nic {
     }
 
     fn handle_packet(&mut self, now_ps: u64, packet: &Packet) {
-        let index = packet.bth.destination_qp.wrapping_sub(self.first_qp);
+        let index = self.pair_of(packet.bth.destination_qp);
         let known = self.pairs.get(index as usize).is_some_and(|pair| {
             packet.destination_address == self.address
                 && packet.source_address == pair.qp.address().remote_address
@@ -203,6 +205,12 @@ impl Nic {
         }
         self.pairs[index as usize].handle_packet(now_ps, packet);
         self.settle(now_ps, index);
+    }
+
+    #[inline]
+    fn pair_of(&self, qp: u32) -> u32 {
+        let slot = qp.wrapping_sub(self.first_qp) as usize;
+        self.pair_of_qp.get(slot).copied().unwrap_or(NONE)
     }
 
     fn handle_cnp(&mut self, now_ps: u64, index: u32) {
@@ -310,7 +318,7 @@ impl Nic {
         }
         if self.notification_point.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
             while let Some(flow) = self.notification_point.handle_timeout(now_ps) {
-                self.send_cnp(flow.local_qp - self.first_qp);
+                self.send_cnp(self.pair_of(flow.local_qp));
             }
         }
     }
@@ -399,7 +407,24 @@ impl Nic {
     }
 }
 
+/// Index of each queue pair number, from the lowest to the highest.
+fn index_numbers(pairs: &[Pair]) -> Vec<u32> {
+    let Some(first) = pairs.iter().map(Pair::number).min() else {
+        return Vec::new();
+    };
+    let last = pairs.iter().map(Pair::number).max().unwrap_or(first);
+    let mut indices = vec![NONE; (last - first) as usize + 1];
+    for (index, pair) in pairs.iter().enumerate() {
+        indices[(pair.number() - first) as usize] = index as u32;
+    }
+    indices
+}
+
 impl Pair {
+    fn number(&self) -> u32 {
+        self.qp.address().local_qp
+    }
+
     fn new(
         config: &JobConfig,
         addresses: &BTreeMap<u32, u32>,

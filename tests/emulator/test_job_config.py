@@ -45,8 +45,8 @@ def test_the_engine_takes_the_document_of_every_shipped_lab(name: str) -> None:
 
 def test_headroom_is_what_the_link_holds_until_the_pause_acts() -> None:
     """2 x 600 ns x 400 Gb/s / 8 + 2 x 4178 + 64 + 3840 = 72,260 B. Source: IEEE 802.1Q annex N."""
-    document = config("loopback-clos", "pfc.headroom_allowance_bytes=0")
-    leaf = document["switches"][0]
+    overrides = "pfc.headroom_allowance_bytes=0", "switches.buffer_bytes=16777216"
+    leaf = config("loopback-clos", *overrides)["switches"][0]
     assert leaf["priorities"][3]["headroom_bytes"] == 72_260
     assert leaf["buffer_bytes"] == 16_777_216 - 8 * 72_260
     assert leaf["priorities"][0]["headroom_bytes"] == 0
@@ -148,6 +148,7 @@ def test_a_fixed_rate_takes_no_dcqcn_values() -> None:
 
 
 def test_without_pfc_nothing_is_lossless_and_no_headroom_is_reserved() -> None:
-    switch = config("single-switch", "pfc.enabled=false")["switches"][0]
+    overrides = "pfc.enabled=false", "switches.buffer_bytes=16777216"
+    switch = config("single-switch", *overrides)["switches"][0]
     assert not any(item["lossless"] for item in switch["priorities"])
     assert switch["buffer_bytes"] == 16_777_216

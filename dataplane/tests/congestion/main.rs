@@ -3,5 +3,6 @@
 mod notification_point;
 mod options;
 mod profiles;
+mod properties;
 mod reaction_point;
 mod swift;

@@ -8,6 +8,7 @@ mod port;
 #[path = "../congestion/profiles.rs"]
 #[allow(dead_code)]
 mod profiles;
+mod properties;
 mod steady_state;
 mod swift;
 mod watchdog;

@@ -61,6 +61,8 @@ METRICS: tuple[Metric, ...] = (
     _gauge("emulated_time_seconds", "seconds", "Emulated time since the start of the job."),
     _gauge("time_dilation_ratio", "ratio", "How much slower than emulated time the wall clock "
            "is asked to run.", denominator="emulated time"),
+    _gauge("dispatch_lateness_p99_seconds", "seconds", "How late events are handled, wall time: "
+           "the largest 99th percentile of all agents."),
     _gauge("operations", "operations", "Operations of all programs."),
     _counter("operations_completed", "operations", "Operations that have completed."),
     _counter("payload_delivered_bytes", "bytes", "Payload that arrived in order at its receiver."),

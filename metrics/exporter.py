@@ -142,6 +142,9 @@ class _JobCollector(Collector):
     def _progress(self) -> Iterator[Metric]:
         snapshot = self._job.snapshot
         yield _family("emulated_time_seconds", [((), snapshot.get("now_ps", 0) / 1e12)])
+        if "lateness_p99_ns" in snapshot:
+            lateness = [((), snapshot["lateness_p99_ns"] / 1e9)]
+            yield _family("dispatch_lateness_p99_seconds", lateness)
         yield _family("operations", [((), snapshot.get("ops_total", 0))])
         yield _family("operations_completed", [((), snapshot.get("ops_done", 0))])
         yield _family("payload_delivered_bytes", [((), snapshot.get("bytes_delivered", 0))])

@@ -35,8 +35,8 @@ _SORT_KEYS: Final = {
     "switch_ports": ("switch", "port"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")
-_LATEST: Final = frozenset({"now_ps"})
-"""Totals that are a position in time: the latest counts."""
+_LATEST: Final = frozenset({"now_ps", "lateness_p99_ns"})
+"""Totals of which the largest counts: a position in time, how late the latest agent is."""
 
 
 def merge_snapshots(snapshots: Sequence[Columns]) -> dict[str, Any]:

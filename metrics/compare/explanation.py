@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metrics.compare.sides import Totals
-from metrics.presentation import count_text, duration_text, share_text
+from metrics.presentation import count_text, duration_text
 from metrics.records import RunRecords
 
 __all__ = ["explanations"]
@@ -53,10 +53,8 @@ def _lateness(run: Mapping[str, Any]) -> Iterator[str]:
     for agent in run.get("control", {}).get("agents", []):
         late_ns = agent.get("lateness", {}).get("p99_ns")
         if late_ns:
-            emulated_ns = late_ns / dilation
-            share = emulated_ns / max(int(run.get("emulated_ns", 0)), 1)
             yield (
                 f"agent {agent['name']} handled 1 % of its events more than "
-                f"{duration_text(late_ns)} late (wall), {duration_text(emulated_ns)} emulated, "
-                f"{share_text(share)} of the run."
+                f"{duration_text(late_ns)} late (wall), {duration_text(late_ns / dilation)} "
+                "emulated; that adds up over the hops and steps of a collective."
             )

@@ -13,16 +13,14 @@ from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
+from metrics.records.findings import findings
 from metrics.records.flows import flow_table
 from metrics.records.operations import Operations, ProgramLike
 from metrics.records.series import fabric_names, link_table, qp_table, queue_table
 from metrics.records.storage import RunRecords, load, store
 from metrics.records.timeline import RowNames, timeline_table
 
-__all__ = ["FAILURE_LIMIT", "verify_bytes", "write_records"]
-
-FAILURE_LIMIT = 8
-"""Most failed queue pairs that become warnings; all stand in `run.json`."""
+__all__ = ["verify_bytes", "write_records"]
 
 
 def write_records(
@@ -92,7 +90,8 @@ def _facts(
     if unfinished:
         warnings.append(f"{unfinished} of {len(operations.kind)} operations didn't complete")
     failures = _failures(engine.get("failures", {}))
-    warnings += [_failure_text(failure) for failure in failures[:FAILURE_LIMIT]]
+    wires = engine.get("counters", {}).get("wires", {})
+    warnings += findings(run, collectives, wires, failures)
     finished = operations.end_ps[operations.done]
     return {
         **run,
@@ -126,15 +125,6 @@ def _failures(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Queue pairs that gave up, one entry for each."""
     plain = {name: _rows(values) for name, values in columns.items()}
     return [dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True)]
-
-
-def _failure_text(failure: Mapping[str, Any]) -> str:
-    """One sentence for a queue pair that gave up."""
-    when_us = failure["time_ps"] / 1e6
-    return (
-        f"queue pair {failure['qp']} of rank {failure['rank']} to rank {failure['peer_rank']} "
-        f"failed at {when_us:.3f} us: {failure['reason']}"
-    )
 
 
 def _violation(check: Mapping[str, Any]) -> str:

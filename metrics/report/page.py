@@ -211,9 +211,13 @@ def _senders(records: RunRecords) -> tuple[str, Raw]:
 
 def _counters(records: RunRecords) -> tuple[str, Raw]:
     run = records.run
-    names = [nic["name"] for nic in run.get("job", {}).get("nics", [])]
-    body = tables.counter_table(run.get("counters", {}).get("nics", {}), names)
-    return "NIC counters", body or Raw("")
+    parts = []
+    for title, table, members in (("NICs", "nics", "nics"), ("Wires", "wires", "links")):
+        names = [member["name"] for member in run["job"][members]]
+        body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
+        if body is not None:
+            parts += [element("h3", title), body]
+    return "Counters", Raw("".join(parts))
 
 
 def _settings(records: RunRecords) -> tuple[str, Raw]:

@@ -194,17 +194,20 @@ def late_ranks(collectives: pl.DataFrame) -> Raw | None:
 
 
 def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -> Raw | None:
-    """NIC counters: the sum, and the NIC with most; `counters["nic"]` are indices of `names`."""
-    nics = counters.get("nic", range(len(names)))
+    """Counters of NICs or wires: the sum, and the one with most.
+
+    `counters["nic"]` or `counters["link"]` are indices of `names`; None without counters.
+    """
+    members = counters.get("nic", counters.get("link", range(len(names))))
     rows = []
     for name, values in counters.items():
-        if name in {"nic", "rank"} or len(values) == 0:
+        if name in {"nic", "rank", "link", "end"} or len(values) == 0:
             continue
         total = sum(values)
         place = max(range(len(values)), key=values.__getitem__)
-        where = f"{names[nics[place]]} ({count_text(values[place])})" if total else ""
+        where = f"{names[members[place]]} ({count_text(values[place])})" if total else ""
         rows.append([Cell(name), _number(count_text(total), total), Cell(where)])
     if not rows:
         return None
-    columns = [Column("Counter", numeric=False), Column("All NICs"), Column("Most", numeric=False)]
+    columns = [Column("Counter", numeric=False), Column("Sum"), Column("Most", numeric=False)]
     return table(columns, rows)

@@ -20,7 +20,7 @@ def test_marks_and_lateness_are_named(record: Callable[..., RunRecords]) -> None
     )
     marks = next(text for text in result.explanations if text.startswith("ECN marks"))
     assert marks.endswith("in predict, 0 in run.")
-    assert any("400.0 µs late (wall), 200.0 ns emulated" in text for text in result.explanations)
+    assert any("400.0 µs late (wall), 200.0 ns emulated;" in text for text in result.explanations)
 
 
 def test_equal_runs_need_no_explanation(record: Callable[..., RunRecords]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dataplane.errors import InputError, RunError
 from metrics.records import RunRecords, load, verify_bytes, write_records
+from metrics.records.findings import findings
 from metrics.records.operations import NOT_DONE
 from tests.metrics.synthetic import Run, moe_run
 
@@ -133,6 +134,37 @@ def test_queue_pairs_that_failed_are_warnings(tmp_path: Path) -> None:
         "reason": ["no progress after 7 time-outs"],
     }
     warning = "queue pair 17 of rank 0 to rank 1 failed at 5.000 us: no progress after 7 time-outs"
+    assert warning in write(tmp_path, run).run["warnings"]
+
+
+def test_a_late_wall_clock_is_a_warning_that_names_a_fitting_dilation(tmp_path: Path) -> None:
+    """More than 2 % of the median completion time: the dilation that would bring it to 2 %."""
+    run = moe_run()
+    records = write(tmp_path / "a", run)
+    median_ns = records.collectives["completion_time_ns"].median()
+    assert isinstance(median_ns, float)
+
+    def warnings(late_ns: float) -> list[str]:
+        agent = {"name": "agent-0", "nodes": [], "lateness": {"p99_ns": int(late_ns)}}
+        facts = {"time_dilation": 100, "control": {"agents": [agent]}}
+        return list(findings(facts, records.collectives, {}, []))
+
+    assert warnings(100 * median_ns * 0.01) == []
+    (text,) = warnings(100 * median_ns * 0.09)
+    assert "too slow for time dilation 100" in text
+    assert "9.0 % of the median completion time" in text
+    assert text.endswith("try time dilation 500")
+
+
+def test_losses_on_the_wires_are_warnings(tmp_path: Path) -> None:
+    """Datagrams that the kernel dropped are not the fabric's doing."""
+    run = moe_run(ranks=2, iterations=1, layers=1)
+    run.engine["counters"]["wires"] = {
+        "link": np.array([0, 1]),
+        "datagrams_sent": np.array([10, 10]),
+        "receive_overflows": np.array([3, 4]),
+    }
+    warning = "7 datagrams of the wires were lost in a receive buffer"
     assert warning in write(tmp_path, run).run["warnings"]
 
 

@@ -1,0 +1,73 @@
+"""Warnings that follow from what was measured: failures, losses on the wires, a late wall clock."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from metrics.presentation import count_text, duration_text, share_text
+
+__all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings"]
+
+FAILURE_LIMIT = 8
+"""Most failed queue pairs that become warnings; all stand in `run.json`."""
+LATENESS_LIMIT_RATIO = 0.02
+"""Lateness (99th percentile, emulated) over the median completion time that is worth a warning."""
+_WIRE_LOSSES = {
+    "send_errors": "could not be sent",
+    "receive_overflows": "were lost in a receive buffer",
+    "unexpected_sources": "came from an unexpected address",
+    "decode_errors": "could not be decoded",
+    "icrc_errors": "had a wrong ICRC",
+}
+
+
+def findings(
+    run: Mapping[str, Any],
+    collectives: pl.DataFrame,
+    wires: Mapping[str, Any],
+    failures: list[dict[str, Any]],
+) -> Iterator[str]:
+    """One sentence for each thing that a reader of the figures must know."""
+    for failure in failures[:FAILURE_LIMIT]:
+        yield _failure(failure)
+    for column, text in _WIRE_LOSSES.items():
+        lost = int(np.sum(wires.get(column, [0])))
+        if lost:
+            yield f"{count_text(lost)} datagrams of the wires {text}"
+    yield from _lateness(run, collectives)
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    """A queue pair that gave up."""
+    when_us = failure["time_ps"] / 1e6
+    return (
+        f"queue pair {failure['qp']} of rank {failure['rank']} to rank {failure['peer_rank']} "
+        f"failed at {when_us:.3f} us: {failure['reason']}"
+    )
+
+
+def _lateness(run: Mapping[str, Any], collectives: pl.DataFrame) -> Iterator[str]:
+    """The machine was too slow for the time dilation."""
+    agents = run.get("control", {}).get("agents", [])
+    late_ns = max((agent.get("lateness", {}).get("p99_ns") or 0 for agent in agents), default=0)
+    median_ns = collectives["completion_time_ns"].median()
+    dilation = float(run.get("time_dilation") or 1)
+    if not late_ns or not isinstance(median_ns, float) or median_ns <= 0:
+        return
+    ratio = late_ns / dilation / median_ns
+    if ratio > LATENESS_LIMIT_RATIO:
+        fitting = _round_up(dilation * ratio / LATENESS_LIMIT_RATIO)
+        yield (
+            f"the machine was too slow for time dilation {dilation:g}: 1 % of the events came more "
+            f"than {duration_text(late_ns / dilation)} late (emulated), {share_text(ratio)} of the "
+            f"median completion time, so times are too long; try time dilation {fitting:g}"
+        )
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20, 50, ..."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)

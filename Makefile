@@ -59,10 +59,10 @@ format: setup  ## Format Python and Rust.
 bench: setup  ## Measure against named peers and limits, as ratios in one run.
 	$(BIN)/python -m bench
 
-system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector (Debian, root).
+system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector, machine for a kernel (Debian, root).
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  chromium mosquitto prometheus tshark
+	  busybox-static chromium cpio mosquitto prometheus qemu-system-x86 tshark
 
 clean:  ## Remove everything that can be made again.
 	rm -rf $(VENV) dataplane/target dataplane/*.so runs dist build

@@ -6,8 +6,10 @@ Every answer is one line `@@ {...}`. Standard library and pyverbs only.
 import hashlib
 import json
 import os
+import socket
 import sys
 import time
+from pathlib import Path
 
 from pyverbs.addr import GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
@@ -36,56 +38,73 @@ OPCODES = {
     "write_with_immediate": IBV_WR_RDMA_WRITE_WITH_IMM,
     "read": IBV_WR_RDMA_READ,
 }
+ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
 MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
-COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
 
-
-def pattern(seed, length):
-    """`length` bytes that follow from `seed`, the same on both sides."""
-    return hashlib.shake_128(str(seed).encode()).digest(length)
+PATTERN = Path("/tmp/pattern")  # noqa: S108 - a file system of the guest's own
 
 
 class Agent:
-    """The queue pair and its memory."""
+    """The queue pair and its memory. A method's name is an operation of the host's."""
 
-    def open(self, peer_gid, peer_qp, mtu_bytes, local_psn, peer_psn, buffer_bytes, timeout=14):
-        """Bring one queue pair to ready-to-send."""
-        context = Context(name="rxe0")
-        access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
-        self.domain = PD(context)
-        self.completions = CQ(context, 1024)
-        self.memory = MR(self.domain, buffer_bytes, access)
+    def __init__(self):
+        self.context = Context(name="rxe0")
+        self.domain = PD(self.context)
+        self.completions = CQ(self.context, 1024)
+        self.qp = None
+        self.pattern = PATTERN.read_bytes()
+
+    def allocate(self, buffer_bytes):
+        """Register memory."""
+        self.memory = MR(self.domain, buffer_bytes, ACCESS)
+        return {"key": self.memory.rkey, "address": self.memory.buf}
+
+    def open(self, peer_gid, peer_qp, mtu_bytes, local_psn, peer_psn, timeout):
+        """Make a new queue pair in place of the old one, and bring it to ready-to-send."""
+        if self.qp is not None:
+            self.qp.close()
+        self._drain()
         capability = QPCap(max_send_wr=512, max_recv_wr=512, max_send_sge=1, max_recv_sge=1)
-        wanted = QPInitAttr(
-            qp_type=IBV_QPT_RC, scq=self.completions, rcq=self.completions, cap=capability
-        )
+        queue = self.completions
+        wanted = QPInitAttr(qp_type=IBV_QPT_RC, scq=queue, rcq=queue, cap=capability)
         self.qp = QP(self.domain, wanted)
-        self.qp.to_init(self._initial(access))
+        initial = QPAttr(port_num=1)
+        initial.qp_access_flags = ACCESS
+        self.qp.to_init(initial)
         attributes = QPAttr(port_num=1)
-        attributes.dest_qp_num = peer_qp
-        attributes.rq_psn = peer_psn
-        attributes.path_mtu = MTU_CODES[mtu_bytes]
-        attributes.max_dest_rd_atomic = 4
-        attributes.min_rnr_timer = 12
+        # The IPv4 address is entry 1 of the GID table.
         route = GlobalRoute(dgid=GID(peer_gid), sgid_index=1, hop_limit=64, traffic_class=106)
         attributes.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
+        attributes.dest_qp_num = peer_qp
+        attributes.path_mtu = MTU_CODES[mtu_bytes]
+        attributes.rq_psn = peer_psn
         attributes.sq_psn = local_psn
         attributes.timeout = timeout
         attributes.retry_cnt = 7
         attributes.rnr_retry = 7
+        attributes.min_rnr_timer = 12
         attributes.max_rd_atomic = 4
+        attributes.max_dest_rd_atomic = 4
         self.qp.to_rts(attributes)
-        return {"qp": self.qp.qp_num, "key": self.memory.rkey, "address": self.memory.buf}
+        return {"qp": self.qp.qp_num}
 
-    @staticmethod
-    def _initial(access):
-        attributes = QPAttr(port_num=1)
-        attributes.qp_access_flags = access
-        return attributes
+    def _drain(self):
+        """Forget completions of the queue pair before."""
+        while self.completions.poll(64)[0]:
+            pass
 
-    def fill(self, seed, offset, length):
-        """Write the pattern of `seed` into memory."""
-        self.memory.write(pattern(seed, length), length, offset)
+    def fill(self, offset, length, start):
+        """Write the pattern from its byte `start` on, as often as it takes, into memory."""
+        period = len(self.pattern)
+        start %= period
+        repeated = self.pattern * ((start + length) // period + 1)
+        self.memory.write(repeated[start : start + length], length, offset)
+        return {}
+
+    def clear(self, offset, length):
+        """Write zeros into memory."""
+        self.memory.write(bytes(length), length, offset)
         return {}
 
     def digest(self, offset, length):
@@ -107,7 +126,7 @@ class Agent:
             num_sge=1,
             sg=[entry],
             send_flags=IBV_SEND_SIGNALED,
-            imm_data=immediate,
+            imm_data=socket.htonl(immediate),
         )
         if kind.startswith(("write", "read")):
             request.set_wr_rdma(key, address)
@@ -119,25 +138,24 @@ class Agent:
         end = time.monotonic() + timeout_s
         found = []
         while len(found) < count and time.monotonic() < end:
-            _, completions = self.completions.poll(16)
+            polled, completions = self.completions.poll(16)
+            if not polled:
+                time.sleep(0.0005)
             found += [
                 {
                     "identity": completion.wr_id,
                     "status": completion.status,
-                    "opcode": completion.opcode,
                     "length": completion.byte_len,
-                    "immediate": completion.imm_data,
+                    "immediate": socket.ntohl(completion.imm_data),
                 }
                 for completion in completions
             ]
         return {"completions": found}
 
     def counters(self):
-        """The kernel's hardware counters of the device."""
-        names = os.listdir(COUNTERS)
-        return {
-            name: int(open(f"{COUNTERS}/{name}").read()) for name in names if name != "lifespan"
-        }
+        """The kernel's counters of the device."""
+        files = [path for path in COUNTERS.iterdir() if path.name != "lifespan"]
+        return {path.name: int(path.read_text()) for path in files}
 
 
 def main():
@@ -147,11 +165,9 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         operation = request.pop("operation")
-        if operation == "quit":
-            return
         try:
             answer = getattr(agent, operation)(**request)
-        except Exception as error:  # the host must learn of anything that goes wrong here
+        except Exception as error:  # noqa: BLE001 - the host must learn of all that goes wrong
             answer = {"error": f"{type(error).__name__}: {error}"}
         print("@@ " + json.dumps(answer), flush=True)
 

@@ -14,10 +14,25 @@ pub const BATCH: usize = 64;
 /// Longest frame: the usual jumbo frame of switches, with room to notice longer ones.
 pub const MAX_FRAME_BYTES: usize = 9216 + 1;
 
+/// Room for one control message with the time of arrival, aligned for its header.
+type ControlBytes = [u64; 8];
+
+/// One datagram of a [`ReceiveBatch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Who sent it.
+    pub source: SocketAddrV4,
+    /// When the kernel took it, CLOCK_REALTIME in nanoseconds; `None` if it did not say.
+    pub realtime_ns: Option<u64>,
+    /// Its bytes; `None` if it was longer than any frame.
+    pub bytes: Option<&'a [u8]>,
+}
+
 /// Buffers for one call; addresses in it stay valid when it moves, because they point to the heap.
 pub struct ReceiveBatch {
     bytes: Box<[u8]>,
     names: Box<[libc::sockaddr_in]>,
+    controls: Box<[ControlBytes]>,
     _slices: Box<[libc::iovec]>,
     headers: Box<[libc::mmsghdr]>,
 }
@@ -34,6 +49,7 @@ impl ReceiveBatch {
         let (mut names, mut headers) = unsafe {
             (vec![zeroed(); BATCH].into_boxed_slice(), vec![zeroed(); BATCH].into_boxed_slice())
         };
+        let mut controls = vec![[0u64; 8]; BATCH].into_boxed_slice();
         let mut slices: Box<[libc::iovec]> = bytes
             .chunks_mut(MAX_FRAME_BYTES)
             .map(|chunk| libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: chunk.len() })
@@ -41,13 +57,18 @@ impl ReceiveBatch {
         for ((header, name), slice) in headers.iter_mut().zip(&mut names).zip(&mut slices) {
             prepare(header, name, slice);
         }
-        Self { bytes, names, _slices: slices, headers }
+        for (header, control) in headers.iter_mut().zip(&mut controls) {
+            let header: &mut libc::mmsghdr = header;
+            header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+        }
+        Self { bytes, names, controls, _slices: slices, headers }
     }
 
     /// Receive what waits, at most [`BATCH`] datagrams; how many came.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         for header in &mut self.headers {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            header.msg_hdr.msg_controllen = size_of::<ControlBytes>();
         }
         // SAFETY: `headers` has BATCH elements whose pointers lead to live buffers of the lengths
         // they name; the kernel keeps none of them.
@@ -63,14 +84,29 @@ impl ReceiveBatch {
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Datagram `index` of the last call: who sent it, and its bytes; `None` if it was cut.
-    pub fn datagram(&self, index: usize) -> (SocketAddrV4, Option<&[u8]>) {
+    /// Datagram `index` of the last call.
+    pub fn datagram(&self, index: usize) -> Datagram<'_> {
         let header = &self.headers[index];
         let length = header.msg_len as usize;
         let is_cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length >= MAX_FRAME_BYTES;
         let start = index * MAX_FRAME_BYTES;
-        let bytes = (!is_cut).then(|| &self.bytes[start..start + length]);
-        (from_raw(&self.names[index]), bytes)
+        Datagram {
+            source: from_raw(&self.names[index]),
+            realtime_ns: self.realtime_ns(index),
+            bytes: (!is_cut).then(|| &self.bytes[start..start + length]),
+        }
+    }
+
+    /// The time in the control message, which has the layout of `cmsghdr` and `timespec`: length,
+    /// level and type, seconds, nanoseconds.
+    fn realtime_ns(&self, index: usize) -> Option<u64> {
+        if self.headers[index].msg_hdr.msg_controllen < 4 * size_of::<u64>() {
+            return None;
+        }
+        let [_, level_and_type, seconds, nanoseconds, ..] = self.controls[index];
+        let [level, kind] = [level_and_type as u32 as i32, (level_and_type >> 32) as i32];
+        let is_time = level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS;
+        is_time.then(|| seconds * 1_000_000_000 + nanoseconds)
     }
 }
 

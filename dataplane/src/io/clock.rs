@@ -3,11 +3,20 @@
 use std::time::Duration;
 
 /// CLOCK_MONOTONIC in nanoseconds.
-#[allow(unsafe_code)]
 pub fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds, now.
+pub fn realtime_offset_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME).saturating_sub(monotonic_ns())
+}
+
+#[allow(unsafe_code)]
+fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // SAFETY: `time` is a valid place for the result; both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -13,7 +13,7 @@ const SO_MEMINFO: libc::c_int = 55;
 /// Place of the drop counter among them. Source: Linux `include/uapi/linux/sock_diag.h`.
 const MEMINFO_DROPS: usize = 8;
 
-/// Bind a nonblocking socket with large buffers.
+/// Bind a nonblocking socket with large buffers that tells when datagrams arrived.
 pub fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
@@ -25,6 +25,7 @@ pub fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
             set_option(&socket, plain, BUFFER_BYTES)?;
         }
     }
+    set_option(&socket, libc::SO_TIMESTAMPNS, 1)?;
     Ok(socket)
 }
 

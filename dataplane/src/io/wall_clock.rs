@@ -1,11 +1,12 @@
 //! Drives some nodes of a job in real time, dilated, in a thread of its own.
 //!
 //! Events are handled at their scheduled time even if the loop comes late, so that lateness costs no
-//! bandwidth; how late it came is recorded. Frames go on their wire when they would arrive.
+//! bandwidth; how late it came is recorded. Frames go on their wire when they would arrive, and are
+//! taken to arrive when the kernel got them, not when the loop looked.
 
-use super::clock::{DilatedClock, monotonic_ns, sharpen_timers, sleep_until};
+use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
-use super::wire::{WireCounters, WireError, Wires};
+use super::wire::{Arrival, WireCounters, WireError, Wires};
 use crate::config::{JobConfig, NodeId};
 use crate::engine::ConfigError;
 use crate::engine::program::Program;
@@ -325,7 +326,9 @@ struct Loop {
     clock: DilatedClock,
     shared: Arc<Shared>,
     lateness: Lateness,
-    arrivals: Vec<(u32, Frame)>,
+    arrivals: Vec<Arrival>,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    realtime_offset_ns: u64,
     next_publication_ns: u64,
 }
 
@@ -337,6 +340,7 @@ impl Loop {
             shared,
             lateness: Lateness::new(),
             arrivals: Vec::new(),
+            realtime_offset_ns: realtime_offset_ns(),
             next_publication_ns: 0,
         }
     }
@@ -393,9 +397,12 @@ impl Loop {
 
     fn receive(&mut self, now_ps: u64) -> usize {
         let arrivals = &mut self.arrivals;
-        let received = self.world.medium_mut().receive(|a| arrivals.push((a.direction, a.frame)));
-        for (direction, frame) in self.arrivals.drain(..) {
-            self.world.inject(now_ps, direction, frame);
+        let received = self.world.medium_mut().receive(|arrival| arrivals.push(arrival));
+        for Arrival { direction, realtime_ns, frame } in self.arrivals.drain(..) {
+            let arrival_ps = realtime_ns.map_or(now_ps, |realtime_ns| {
+                self.clock.emulated_ps(realtime_ns.saturating_sub(self.realtime_offset_ns))
+            });
+            self.world.inject(arrival_ps.min(now_ps), direction, frame);
         }
         received
     }
@@ -434,5 +441,6 @@ impl Loop {
         let p99_ns = self.lateness.quantile_ns(0.99);
         published.snapshot.totals.push(("lateness_p99_ns", p99_ns));
         self.next_publication_ns = monotonic_ns() + PUBLISH_NS;
+        self.realtime_offset_ns = realtime_offset_ns();
     }
 }

@@ -98,6 +98,8 @@ impl Wire {
 pub struct Arrival {
     /// The direction that it travelled.
     pub direction: u32,
+    /// When the kernel took it, CLOCK_REALTIME; `None` if it did not say.
+    pub realtime_ns: Option<u64>,
     /// The frame.
     pub frame: Frame,
 }
@@ -251,11 +253,12 @@ impl Wires {
             wire.counters.datagrams_received += received as u64;
             count += received;
             for datagram in 0..received {
-                let (source, bytes) = self.batch.datagram(datagram);
-                if Some(source) != wire.peer {
+                let datagram = self.batch.datagram(datagram);
+                if Some(datagram.source) != wire.peer {
                     wire.counters.unexpected_sources += 1;
-                } else if let Some(frame) = decode_datagram(wire, bytes) {
-                    take(Arrival { direction: wire.receives(), frame });
+                } else if let Some(frame) = decode_datagram(wire, datagram.bytes) {
+                    let realtime_ns = datagram.realtime_ns;
+                    take(Arrival { direction: wire.receives(), realtime_ns, frame });
                 }
             }
         }

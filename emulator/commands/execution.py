@@ -13,16 +13,24 @@ from typing import Any
 from dataplane.errors import RunError
 from emulator.commands.arguments import add_job_arguments
 from emulator.commands.options import binding_options
-from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
+from emulator.control.outcome import ControlReport, EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, build_job
 from emulator.progress import ProgressDisplay, ProgressPoint
+from emulator.realtime import realtime_warnings
 from emulator.run_directory import make_run_directory, writing
 from emulator.terminal import print_lines, print_table
 from metrics.records import RunRecords, verify_bytes, write_records
 from metrics.report import write_report
 from metrics.summary import summarise, summary_table
 
-__all__ = ["Drive", "add_execution_arguments", "clock_facts", "execute_job", "job_request", "store"]
+__all__ = [
+    "Drive",
+    "add_execution_arguments",
+    "control_facts",
+    "execute_job",
+    "run_document",
+    "store",
+]
 
 Drive = Callable[[Job, Path, ProgressDisplay], tuple[EngineRecords, dict[str, Any]]]
 """Drives a job to its end: engine records, and facts for `run.json`."""
@@ -66,7 +74,7 @@ def execute_job(options: argparse.Namespace, command: str, drive: Drive) -> int:
         directory = make_run_directory(options.out, job.loaded.lab.name, command)
         driven = _drive(job, directory, display, drive)
     if driven.engine is not None:
-        run = {**job.run_info, **clock_facts(job, command), **driven.facts}
+        run = run_document(job, command, driven.facts)
         with writing(directory):
             records = store(directory, job, driven.engine, run)
         _tell(records, options)
@@ -95,7 +103,7 @@ def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) ->
         engine, facts = drive(job, directory, display)
     except RunFailed as error:
         failure, engine = error, error.records
-        facts = {"control": error.report.as_dict()} if error.report else {}
+        facts = control_facts(job, error.report, engine or {})
     finally:
         if engine is None:
             directory.rmdir()
@@ -105,6 +113,20 @@ def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) ->
         "outcome": "complete" if failure is None else str(failure),
     }
     return _Driven(engine, facts, failure)
+
+
+def control_facts(job: Job, report: ControlReport | None, engine: EngineRecords) -> dict[str, Any]:
+    """What `run.json` holds about the agents, with warnings about their lateness."""
+    if report is None:
+        return {}
+    control = report.as_dict()
+    return {"control": control, "warnings": realtime_warnings(job, control["agents"], engine)}
+
+
+def run_document(job: Job, command: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """What `run.json` holds beside the results; warnings of job and run together."""
+    warnings = [*job.run_info["warnings"], *facts.get("warnings", ())]
+    return {**job.run_info, **clock_facts(job, command), **facts, "warnings": warnings}
 
 
 def clock_facts(job: Job, command: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.commands.arguments import natural, positive_int
-from emulator.commands.execution import add_execution_arguments, execute_job
+from emulator.commands.execution import add_execution_arguments, control_facts, execute_job
 from emulator.control.outcome import ControlReport, EngineRecords, Progress
 from emulator.controller import run
 from emulator.job import Job
@@ -86,7 +86,7 @@ def _drive(
         on_metrics=on_metrics,
         on_report=reports.append,
     )
-    return engine, {"control": reports[0].as_dict()} if reports else {}
+    return engine, control_facts(job, reports[0] if reports else None, engine)
 
 
 @contextlib.contextmanager

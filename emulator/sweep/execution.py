@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dataplane.errors import RankwireError
-from emulator.commands.execution import clock_facts, store
+from emulator.commands.execution import run_document, store
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, TrafficSource, build_job, read_traffic
 from emulator.lab import load
@@ -148,8 +148,8 @@ def _drive_point(point: Point, place: Path, drive: Drive) -> tuple[str, dict[str
             raise
         engine, outcome = error.records, str(error)
     command = "predict" if drive is _predict else "run"
-    run = {**job.run_info, **clock_facts(job, command), **facts, "outcome": outcome}
-    run["sweep_settings"] = point.settings
+    facts |= {"outcome": outcome, "sweep_settings": point.settings}
+    run = run_document(job, command, facts)
     with writing(place):
         place.mkdir(parents=True, exist_ok=True)
         store(place, job, engine, run)

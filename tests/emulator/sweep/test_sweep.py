@@ -106,3 +106,15 @@ def test_ctrl_c_ends_the_workers_at_once_and_quietly(spec: Path) -> None:
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in told, told
+
+
+@pytest.mark.slow
+def test_a_sweep_of_real_runs_has_the_figures_of_predictions(
+    spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SPEC.replace("profile:", "mode: run\nsize_scale: 0.02\nprofile:")
+    spec.write_text(text.replace("[20_000, 800_000]", "[20_000]"))
+    status, document = sweep(spec, capsys)
+    assert (status, document["points"]) == (0, 1)
+    frame = pl.read_parquet(spec.parent / "out" / "sweep.parquet")
+    assert frame["all_to_all.p50_ns"].null_count() == 0

@@ -38,6 +38,8 @@ class SummaryRow:
     p99_ns: float | None
     p999_ns: float | None
     max_ns: float | None
+    from_last_start_p50_ns: float | None
+    """Median of last end less last start: without waiting for late ranks."""
     mean_ns: float | None
     algbw_GBps: float | None  # noqa: N815  nccl-tests spells it so
     """Of the median time, 10^9 bytes per second."""
@@ -65,8 +67,8 @@ def summary_table(rows: list[SummaryRow]) -> Table:
     for heading in ("collective", "algorithm"):
         table.add_column(heading)
     for heading in (
-        "ranks", "size", "count", "p50", "p95", "p99", "p99.9", "max", "algbw GB/s", "busbw GB/s",
-        "of ideal",
+        "ranks", "size", "count", "p50", "p95", "p99", "p99.9", "max", "p50 from last start",
+        "algbw GB/s", "busbw GB/s", "of ideal",
     ):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows[:_SHOWN_ROWS]:
@@ -90,6 +92,7 @@ def _row(group: dict[str, Any]) -> SummaryRow:
         p99_ns=group["p99"],
         p999_ns=group["p99.9"],
         max_ns=group["max"],
+        from_last_start_p50_ns=group["from_last_start_ns"],
         mean_ns=group["mean"],
         algbw_GBps=group["algbw_GBps"],
         busbw_GBps=group["busbw_GBps"],
@@ -100,7 +103,8 @@ def _row(group: dict[str, Any]) -> SummaryRow:
 
 def _cells(row: SummaryRow) -> list[str]:
     incomplete = f" (+{row.incomplete} incomplete)" if row.incomplete else ""
-    times = (row.p50_ns, row.p95_ns, row.p99_ns, row.p999_ns, row.max_ns)
+    quantiles = (row.p50_ns, row.p95_ns, row.p99_ns, row.p999_ns, row.max_ns)
+    times = (*quantiles, row.from_last_start_p50_ns)
     ratio = None if row.percent_of_ideal is None else row.percent_of_ideal / 100
     return [
         kind_text(row.kind),

@@ -36,15 +36,27 @@ def _figures(group: pl.DataFrame) -> Mapping[str, Any]:
     return {
         "groups": names,
         **distribution(times),
-        "after_last_start_ns": quantile(
-            np.sort(done["completion_time_after_last_arrival_ns"].drop_nulls().to_numpy()), 0.5
-        ),
+        **_from_last_start(done),
         "cv_ratio": variation_ratio(times),
         "total_ns": int(np.sum(times)),
         "incomplete": len(group) - len(done),
         **_middle(done),
         "marked_packets": int(group["marked_packets"].sum()),
         "retransmitted_packets": int(group["retransmitted_packets"].sum()),
+    }
+
+
+def _from_last_start(done: pl.DataFrame) -> Mapping[str, float | None]:
+    """Median of last end less last start, ns, and the share of the ideal in it.
+
+    The share is above 1 where early ranks did the others' waiting: a receive posted late.
+    """
+    times = np.sort(done["completion_time_after_last_arrival_ns"].drop_nulls().to_numpy())
+    middle = quantile(times, 0.5)
+    ideal = _middle(done)["ideal_ns"]
+    return {
+        "from_last_start_ns": middle,
+        "ideal_from_last_start_ratio": ideal / middle if middle and ideal else None,
     }
 
 

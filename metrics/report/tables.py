@@ -61,6 +61,11 @@ def collective_table(collectives: pl.DataFrame) -> tuple[Raw, str]:
         Column("busbw", "GB/s", hint="algbw x busbw factor (nccl-tests)"),
         Column("Ideal"),
         Column("Of ideal", hint="Ideal time / median completion time"),
+        Column(
+            "Of ideal from last start",
+            hint="Ideal time / median time from the last start: without waiting for late ranks; "
+            "above 100 % where ranks that came early had done the work before",
+        ),
         Column("Marked", hint="Data packets that arrived CE"),
         Column("Resent", hint="Data packets sent again"),
     ]
@@ -82,15 +87,22 @@ def _collective_row(row: Mapping[str, Any]) -> list[Cell]:
         _number(count, row["count"]),
         *(duration_cell(row[label]) for label in QUANTILES),
         duration_cell(row["max"]),
-        duration_cell(row["after_last_start_ns"]),
+        duration_cell(row["from_last_start_ns"]),
         _number(share_text(row["cv_ratio"]), row["cv_ratio"]),
         _number(bandwidth_text(row["algbw_GBps"]), row["algbw_GBps"]),
         _number(bandwidth_text(row["busbw_GBps"]), row["busbw_GBps"]),
         duration_cell(row["ideal_ns"]),
         _number(share_text(row["ideal_ratio"]), row["ideal_ratio"]),
+        _bounded(row["ideal_from_last_start_ratio"]),
         _number(count_text(row["marked_packets"]), row["marked_packets"]),
         _number(count_text(row["retransmitted_packets"]), row["retransmitted_packets"]),
     ]
+
+
+def _bounded(ratio: float | None) -> Cell:
+    """A share that may be above 1 without meaning."""
+    text = "> 100 %" if ratio is not None and ratio > 1 else share_text(ratio)
+    return _number(text, ratio)
 
 
 def flow_table(flows: pl.DataFrame) -> Raw:

@@ -42,7 +42,8 @@ def rank_timeline(timeline: pl.DataFrame, end_ns: int) -> Chart | None:
     note = (
         f"{count_text(len(spans))} of {count_text(total)} spans (the longest; cap "
         f"{count_text(SPAN_LIMIT)}), {len(ranks)} of {timeline['rank'].n_unique()} ranks (cap "
-        f"{RANK_LIMIT}). Communication lies over computation. Drag to zoom; click a kind to hide it."
+        f"{RANK_LIMIT}). Communication lies over computation. Drag to zoom; click a kind to "
+        "hide it."
     )
     height = 110 + pixels * len(ranks)
     return Chart("Timeline of the ranks", note, data, layout(height, axes, hovermode="closest"))

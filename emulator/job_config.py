@@ -145,6 +145,7 @@ def _transport(lab: Lab) -> dict[str, Any]:
         "retransmission_timeout_ps": transport.retransmission_timeout_ns * 1000,
         "retry_count": transport.retry_count,
         "loss_recovery": transport.loss_recovery,
+        "reordering_packets": transport.reordering_packets,
         "adaptive_retransmission": None
         if transport.adaptive_retransmission is None
         else _in_picoseconds(transport.adaptive_retransmission.model_dump()),

@@ -205,6 +205,11 @@ pub struct TransportConfig {
     /// What is sent again after a loss; go-back-N if missing.
     #[serde(default)]
     pub loss_recovery: LossRecovery,
+    /// With selective repeat, a packet counts as lost when one more than so many behind it has
+    /// arrived: 0 suits paths that keep the order, more suits packets sprayed over several paths. What
+    /// is lost at the very end then waits for the timer. 0 if missing.
+    #[serde(default)]
+    pub reordering_packets: u32,
     /// The retransmission timer adapts; it is constant if missing.
     #[serde(default)]
     pub adaptive_retransmission: Option<AdaptiveRetransmissionConfig>,

@@ -11,14 +11,24 @@ pub(super) struct Losses {
     arrived: Vec<u64>,
     /// Packets in front are acknowledged or have been sent again.
     scanned: u64,
+    /// Packets from here on have not arrived ahead of their turn.
+    arrived_below: u64,
     /// Packets from here on are not known to be lost.
     lost_below: u64,
+    /// How far packets may overtake each other without counting as lost.
+    reordering_packets: u64,
 }
 
 impl Losses {
-    pub fn new(window_packets: u64) -> Self {
+    pub fn new(window_packets: u64, reordering_packets: u32) -> Self {
         let words = window_packets.next_power_of_two().div_ceil(64);
-        Self { arrived: vec![0; words as usize], scanned: 0, lost_below: 0 }
+        Self {
+            arrived: vec![0; words as usize],
+            scanned: 0,
+            lost_below: 0,
+            arrived_below: 0,
+            reordering_packets: u64::from(reordering_packets),
+        }
     }
 
     #[inline]
@@ -27,11 +37,12 @@ impl Losses {
         (word as usize, 1 << (number % 64))
     }
 
-    /// Packet `number` has arrived; those before it that have not are lost.
+    /// Packet `number` has arrived; those far enough before it that have not are lost.
     pub fn arrive(&mut self, number: u64) {
         let (word, bit) = self.place(number);
         self.arrived[word] |= bit;
-        self.lost_below = self.lost_below.max(number);
+        self.arrived_below = self.arrived_below.max(number + 1);
+        self.lost_below = self.lost_below.max(number.saturating_sub(self.reordering_packets));
     }
 
     /// The packets in `numbers` that have not arrived are lost, sent again before or not.
@@ -44,7 +55,7 @@ impl Losses {
     #[inline]
     pub fn acknowledge(&mut self, numbers: std::ops::Range<u64>) {
         self.scanned = self.scanned.max(numbers.end);
-        if self.lost_below < numbers.start {
+        if self.arrived_below <= numbers.start {
             // Nothing has arrived ahead of its turn since.
             return;
         }
@@ -86,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_lies_before_an_arrival_is_lost_once() {
-        let mut losses = Losses::new(256);
+        let mut losses = Losses::new(256, 0);
         assert_eq!(losses.next(), None);
         losses.arrive(3);
         losses.arrive(5);
@@ -99,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_window_turns_over() {
-        let mut losses = Losses::new(64);
+        let mut losses = Losses::new(64, 0);
         for start in (0..640u64).step_by(32) {
             losses.arrive(start + 31);
             losses.arrive(start + 10);
@@ -112,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_arrival_a_window_ago_is_forgotten() {
-        let mut losses = Losses::new(64);
+        let mut losses = Losses::new(64, 0);
         losses.arrive(1);
         losses.acknowledge(0..1);
         losses.acknowledge(1..64);
@@ -123,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_was_acknowledged_before_the_first_loss_is_not_lost() {
-        let mut losses = Losses::new(64);
+        let mut losses = Losses::new(64, 0);
         losses.acknowledge(0..100);
         losses.acknowledge(100..200);
         losses.arrive(202);
@@ -131,8 +142,21 @@ mod tests {
     }
 
     #[test]
+    fn packets_may_overtake_each_other_as_far_as_allowed() {
+        let mut losses = Losses::new(64, 3);
+        losses.arrive(1);
+        losses.arrive(3);
+        assert!(drain(&mut losses).is_empty());
+        losses.arrive(4);
+        assert_eq!(drain(&mut losses), [0]);
+        losses.acknowledge(0..5);
+        losses.arrive(68);
+        assert_eq!(drain(&mut losses), (5..65).collect::<Vec<u64>>());
+    }
+
+    #[test]
     fn after_a_timeout_everything_missing_is_lost_again() {
-        let mut losses = Losses::new(128);
+        let mut losses = Losses::new(128, 0);
         losses.arrive(2);
         assert_eq!(drain(&mut losses), [0, 1]);
         losses.lose(0..5);

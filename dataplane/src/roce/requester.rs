@@ -84,7 +84,7 @@ impl Requester {
             acknowledged_bytes: 0,
             sent_bytes: 0,
             timer: RetransmissionTimer::new(transport, seed),
-            losses: selective.then(|| Losses::new(window_packets)),
+            losses: selective.then(|| Losses::new(window_packets, transport.reordering_packets)),
             resume_ps: None,
             gap_reported: false,
             round_trip: RoundTrip::default(),

@@ -152,6 +152,7 @@ mod tests {
             retransmission_timeout_ps: 64 * BASE_PS,
             retry_count: 3,
             loss_recovery: LossRecovery::GoBackN,
+            reordering_packets: 0,
             adaptive_retransmission: Some(AdaptiveRetransmissionConfig {
                 time_base_ps: BASE_PS,
                 initial_exponent: 2,

@@ -79,6 +79,7 @@ fn permutation_ps(path_selection: PathSelection) -> u64 {
         switch.path_selection = path_selection;
     }
     fabric.0.transport.loss_recovery = LossRecovery::SelectiveRepeat;
+    fabric.0.transport.reordering_packets = 64;
     let emulation = finished(fabric, &workloads::permutation(16, 4 * MB));
     assert_eq!(totals(&emulation).dropped_packets, 0);
     println!("{path_selection:?}: {} ps", emulation.world().now_ps());

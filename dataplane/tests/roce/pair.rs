@@ -24,6 +24,7 @@ pub fn transport() -> TransportConfig {
         retransmission_timeout_ps: 100 * US,
         retry_count: 7,
         loss_recovery: LossRecovery::GoBackN,
+        reordering_packets: 0,
         adaptive_retransmission: None,
     }
 }

@@ -91,6 +91,24 @@ fn reordering_alone_costs_no_second_gap_event_and_no_timeout() {
 }
 
 #[test]
+fn reordering_within_the_tolerance_sends_nothing_again() {
+    let late = |from: usize, index: u64, _: &Packet| match (from, index) {
+        (0, 4) => Fate::LateBy(20 * PACKET_GAP_PS + 1),
+        _ => Fate::Arrive,
+    };
+    let mut pair = Pair::over(TransportConfig { reordering_packets: 21, ..selective() }, late);
+    pair.post(0, &[60 * MTU]);
+    pair.finish();
+    pair.expect_delivered(0, 0, &[60 * MTU]);
+    assert_eq!(pair.counters(0).retransmitted_packets, 0);
+    let mut pair = Pair::over(TransportConfig { reordering_packets: 19, ..selective() }, late);
+    pair.post(0, &[60 * MTU]);
+    pair.finish();
+    pair.expect_delivered(0, 0, &[60 * MTU]);
+    assert!(pair.counters(0).retransmitted_packets > 0);
+}
+
+#[test]
 fn a_lost_tail_is_sent_again_by_the_timer_without_what_has_arrived() {
     // 8 and 9 never come the first time, 7 does; 5 is lost twice.
     let mut fives = 0;

@@ -153,6 +153,7 @@ fn transport() -> TransportConfig {
         retransmission_timeout_ps: 1000 * PS_PER_US,
         retry_count: 7,
         loss_recovery: LossRecovery::GoBackN,
+        reordering_packets: 0,
         adaptive_retransmission: None,
     }
 }

@@ -30,7 +30,7 @@ mod _native {
     use super::trace::{TraceError, find_cycle, read_trace, topological_order};
 
     #[pymodule_export]
-    use super::wall_emulation::{WallEmulation, WireError};
+    use super::wall_emulation::{WallEmulation, WireError, loopback_datagrams_per_s};
 
     /// Version of the native crate.
     #[pymodule_init]

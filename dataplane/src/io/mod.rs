@@ -4,12 +4,14 @@
 //! * [`batch`], [`poll`], [`socket`]: the system calls under them; the only `unsafe` code.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: the loop that drives nodes in real time.
+//! * [`minimal_loop`]: the yardstick that wires are measured with.
 //!
 //! Nothing here knows a program, a queue pair or a rate.
 
 pub mod batch;
 pub mod clock;
 pub mod lateness;
+pub mod minimal_loop;
 pub mod poll;
 pub mod socket;
 pub mod wall_clock;

@@ -77,7 +77,7 @@ class Transport(LabPart):
     """What is sent again after a loss: everything from it on, or only what is missing. Source: IBTA
     volume 1, section 9.7.5.1.1; Mittal et al., SIGCOMM 2018."""
     reordering_packets: Annotated[int, Field(ge=0, le=2**23)] = 0
-    """With selective repeat, a packet counts as lost when one more than so many behind it has arrived:
+    """With selective repeat, a packet counts as lost when one more than so many behind it has come:
     0 where paths keep the order, more where packets are sprayed. Source: the threshold of
     Mittal et al., SIGCOMM 2018."""
     adaptive_retransmission: AdaptiveRetransmission | None = None

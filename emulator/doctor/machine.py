@@ -11,9 +11,9 @@ from emulator.lab import LoadedLab
 
 __all__ = ["least_time_dilation", "machine_rules"]
 
-_DATAGRAMS_PER_SECOND_PER_PROCESSOR = 150_000
-"""Wire datagrams that one processor sends and receives with the engine around them; measured with
-`make bench` on a small virtual machine, rounded down."""
+_DATAGRAMS_PER_SECOND_PER_PROCESSOR = 100_000
+"""Wire datagrams that one processor sends and receives with the engine around them: measured over
+runs of the demo job on a small virtual machine, rounded down."""
 
 _FRAME_OVERHEAD_BYTES = 82
 _SPARE_FILES = 64

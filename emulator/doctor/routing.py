@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.lab import LoadedLab
+from emulator.lab.congestion import Dcqcn
 from emulator.lab.effective import lossless_priorities
 from emulator.lab.fabric import Fabric
 
@@ -30,18 +31,23 @@ def routing_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
 
 
 def _reordering(loaded: LoadedLab) -> Iterator[Diagnosis]:
-    mode = loaded.lab.switches.path_selection.mode
+    lab = loaded.lab
+    mode = lab.switches.path_selection.mode
     if mode == "flow":
         return
-    rule = "reordering is no loss"
-    finding = (
-        f"switches choose paths by {mode}, and recovery is {loaded.lab.transport.loss_recovery}"
-    )
-    if loaded.lab.transport.loss_recovery == "go_back_n":
+    recovery = lab.transport.loss_recovery
+    finding = f"switches choose paths by {mode}, and recovery is {recovery}"
+    remedy = ""
+    if recovery == "go_back_n":
         remedy = "set transport.loss_recovery=selective_repeat, or whole windows are sent again"
-        yield Diagnosis(Level.WARNING, rule, finding, remedy)
-    else:
-        yield Diagnosis(Level.GOOD, rule, finding)
+    level = Level.WARNING if remedy else Level.GOOD
+    yield Diagnosis(level, "reordering is no loss", finding, remedy)
+    control = lab.congestion_control
+    fallback = control.preset if isinstance(control, Dcqcn) else "mlx5"
+    if lab.notification_point.resolve(fallback)["cnp_on_nak"].value:
+        finding = f"switches choose paths by {mode}, and every NAK brings a notification"
+        remedy = "set np.cnp_on_nak=false, or senders slow down although no queue is long"
+        yield Diagnosis(Level.WARNING, "reordering is no congestion", finding, remedy)
 
 
 def pause_circle(fabric: Fabric) -> list[int]:

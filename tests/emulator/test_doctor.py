@@ -34,6 +34,7 @@ def test_no_shipped_lab_has_anything_wrong(name: str) -> None:
         ("time_dilation=1", "the time dilation fits this machine", Level.WARNING),
         ("control.broker=mqtt://127.0.0.1:1", "the broker answers", Level.WRONG),
         ("switches.path_selection.mode=packet", "reordering is no loss", Level.WARNING),
+        ("switches.path_selection.mode=packet", "reordering is no congestion", Level.WARNING),
         ("congestion_control={algorithm: swift}", "every packet is acknowledged", Level.WARNING),
         ("congestion_control={algorithm: fixed_rate}", "senders react to congestion", 1),
         ("dcqcn.preset=irdma", "the preset is exact", Level.WARNING),

@@ -47,6 +47,8 @@ class JobRequest:
     """Repetitions of the traces."""
     size_scale: float = 1.0
     """Factor on message sizes."""
+    compute_scale: float = 1.0
+    """Factor on the durations of compute nodes; 0 leaves communication only."""
     seed: int = 1
     """Seed of every random choice."""
 
@@ -200,6 +202,7 @@ def _compile_options(
     return CompileOptions(
         iterations=request.iterations,
         size_scale=request.size_scale,
+        compute_scale=request.compute_scale,
         algorithms=(*_rules(loaded), *source.algorithms),
     )
 

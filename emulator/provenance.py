@@ -77,6 +77,7 @@ def describe_job(
         "seed": request.seed,
         "iterations": request.iterations,
         "size_scale": request.size_scale,
+        "compute_scale": request.compute_scale,
         "binding": _plain(asdict(request.binding)),
         "binding_counts": dict(workload.report.counts),
         "compilation": _plain(asdict(compiled.report)),

@@ -4,7 +4,7 @@ import argparse
 
 from emulator.commands.options import add_binding_options, positive_number
 
-__all__ = ["add_job_arguments", "add_lab_arguments", "natural", "positive_int"]
+__all__ = ["add_job_arguments", "add_lab_arguments", "natural", "natural_float", "positive_int"]
 
 
 def add_lab_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,20 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
         help="multiply every message size by X; recorded and shown in the report (default 1)",
     )
     parser.add_argument(
+        "--compute-scale",
+        type=natural_float,
+        default=1.0,
+        metavar="X",
+        help="multiply compute durations by X; 0 leaves communication only (default 1)",
+    )
+    parser.add_argument(
         "--seed", type=natural, default=1, metavar="N", help="seed of every random choice"
     )
+
+
+def natural_float(text: str) -> float:
+    """A finite number from 0."""
+    return 0.0 if text.strip() in {"0", "0.0"} else positive_number(text)
 
 
 def positive_int(text: str) -> int:

@@ -57,6 +57,7 @@ def job_request(options: argparse.Namespace) -> JobRequest:
         binding=binding_options(options),
         iterations=options.iterations,
         size_scale=options.size_scale,
+        compute_scale=options.compute_scale,
         seed=options.seed,
     )
 

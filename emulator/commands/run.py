@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from emulator.commands.arguments import natural, positive_int
 from emulator.commands.execution import add_execution_arguments, control_facts, execute_job
 from emulator.control.outcome import ControlReport, EngineRecords, Progress
@@ -15,7 +17,7 @@ from emulator.job import Job
 from emulator.progress import ProgressDisplay, ProgressPoint
 from metrics.exporter import Exporter
 
-__all__ = ["execute", "register", "sweep_drive"]
+__all__ = ["execute", "register", "sweep_drive", "tell_long_run"]
 
 _EPILOG = """\
 examples:
@@ -25,6 +27,9 @@ examples:
   rankwire run single-switch --trace traces/ --size-scale 0.001 --metrics-port 9464
 
 Ctrl-C ends a run in order and keeps the records so far."""
+
+
+_LONG_RUN_S = 120
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -62,10 +67,33 @@ def execute(options: argparse.Namespace) -> int:
     def drive(
         job: Job, directory: Path, display: ProgressDisplay
     ) -> tuple[EngineRecords, dict[str, Any]]:
+        tell_long_run(job)
         with _exporter(job, directory.name, options.metrics_port) as on_metrics:
             return _drive(job, display, on_metrics)
 
     return execute_job(options, "run", drive)
+
+
+def tell_long_run(job: Job) -> None:
+    """Say beforehand that computation alone will take minutes of wall time."""
+    least_s = longest_computation_ps(job) * 1e-12 * job.lab.time_dilation
+    if least_s > _LONG_RUN_S:
+        print(
+            f"rankwire: computation alone takes {least_s / 60:.0f} min of wall time at time "
+            f"dilation {job.lab.time_dilation}; a smaller --time-dilation, --compute-scale or "
+            "--idle drop shortens it",
+            file=sys.stderr,
+        )
+
+
+def longest_computation_ps(job: Job) -> int:
+    """Emulated time that the busiest lane of any rank computes: the job takes at least that."""
+    longest = 0
+    for program in job.programs:
+        on_lane = program.lane >= 0
+        busy = np.bincount(program.lane[on_lane], program.duration_ps[on_lane].astype(np.float64))
+        longest = max(longest, int(busy.max(initial=0)))
+    return longest
 
 
 def sweep_drive(job: Job) -> tuple[EngineRecords, dict[str, Any]]:

@@ -139,7 +139,8 @@ def _store(ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path
         sweep.spec.description,
         f"{sweep.spec.mode} of {sweep.spec.trace or sweep.spec.profile or 'the default profile'} "
         f"on {sweep.spec.lab}; iterations {sweep.spec.iterations}, "
-        f"size scale {sweep.spec.size_scale:g}; {better} {ranking.figure} is better",
+        f"size scale {sweep.spec.size_scale:g}, compute scale {sweep.spec.compute_scale:g}; "
+        f"{better} {ranking.figure} is better",
         f"{len(points.impossible)} combinations left out as impossible",
     ]
     write_page(ranking, directory / "sweep.html", title=f"Sweep {sweep.spec.name}", notes=notes)

@@ -88,6 +88,7 @@ def _request(sweep: LoadedSweep, overrides: list[str], seed: int) -> JobRequest:
         profile=sweep.spec.profile,
         iterations=sweep.spec.iterations,
         size_scale=sweep.spec.size_scale,
+        compute_scale=sweep.spec.compute_scale,
         seed=seed,
     )
 
@@ -107,6 +108,7 @@ def _common_digest(sweep: LoadedSweep) -> str:
         spec.profile,
         spec.iterations,
         spec.size_scale,
+        spec.compute_scale,
         spec.set,
         [] if sweep.trace is None else _file_marks(sweep.trace),
     ]

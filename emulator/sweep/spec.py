@@ -34,6 +34,8 @@ class SweepSpec(LabPart):
     """Repetitions of the traces in every point."""
     size_scale: Annotated[float, Field(gt=0)] = 1.0
     """Factor on message sizes."""
+    compute_scale: Annotated[float, Field(ge=0)] = 1.0
+    """Factor on the durations of compute nodes; 0 leaves communication only."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Settings of every point: path -> value, as with `--set`."""
     grid: Annotated[dict[str, list[Any]], Field(min_length=1)]

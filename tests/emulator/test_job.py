@@ -77,6 +77,12 @@ def test_listed_nics_carry_the_first_ranks() -> None:
     assert sorted(nics.values()) == list(range(8))
 
 
+def test_a_compute_scale_of_zero_leaves_communication_only() -> None:
+    job = build_job(JobRequest(lab="loopback-clos", compute_scale=0.0))
+    assert all(int(program.duration_ps.sum()) == 0 for program in job.programs)
+    assert job.run_info["compute_scale"] == 0
+
+
 def test_more_ranks_than_nics_are_refused(tmp_path: Path) -> None:
     generate("all-reduce", tmp_path, ranks=5)
     said = refused(JobRequest(lab="explicit-example", trace=tmp_path))

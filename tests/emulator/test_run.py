@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulator.cli import main
+from emulator.commands.run import tell_long_run
+from emulator.job import JobRequest, build_job
 from metrics.records import RunRecords, load
 
 SMALL = ["single-switch", "--profile=all-to-all", "--size-scale=0.02", "--seed=3", "--quiet"]
@@ -64,6 +66,14 @@ def test_a_run_records_clock_agents_and_lateness(
     assert (run["clock"], run["time_dilation"]) == ("wall", 500)
     assert [agent["name"] for agent in run["control"]["agents"]] == ["agent-0", "agent-1"]
     assert all(agent["lateness"]["events"] > 0 for agent in run["control"]["agents"])
+
+
+def test_a_run_of_hours_is_told_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    job = build_job(JobRequest(lab="loopback-clos", overrides=("time_dilation=1000000",)))
+    tell_long_run(job)
+    assert "min of wall time at time dilation 1000000" in capsys.readouterr().err
+    tell_long_run(build_job(JobRequest(lab="loopback-clos")))
+    assert capsys.readouterr().err == ""
 
 
 def test_an_unreachable_broker_is_wrong_input_and_leaves_no_directory(

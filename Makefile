@@ -62,7 +62,7 @@ bench: setup  ## Measure against named peers and limits, as ratios in one run.
 system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector, machine for a kernel (Debian, root).
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  busybox-static chromium cpio mosquitto prometheus qemu-system-x86 tshark
+	  chromium cpio mosquitto prometheus qemu-system-x86 tshark
 
 clean:  ## Remove everything that can be made again.
 	rm -rf $(VENV) dataplane/target dataplane/*.so runs dist build

@@ -1,4 +1,4 @@
-"""The guest: booted once for each module that uses it."""
+"""The guest: booted once for all tests that use it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _bound_socket() -> socket.socket:
     return bound
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Yield a running guest with registered memory."""
     try:

@@ -119,6 +119,19 @@ class Session:
             self.turn()
         raise AssertionError(f"no {what} in {timeout_s} s; {self.ours()}; {self.events}")
 
+    def post_in_guest(self, kind: str, size_bytes: int, immediate: int = 0) -> None:
+        """Let the guest post a request of its first bytes, to our memory where it needs one."""
+        self.guest(
+            "post",
+            kind=kind,
+            offset=0,
+            length=size_bytes,
+            identity=size_bytes,
+            address=OUR_ADDRESS,
+            key=OUR_KEY,
+            immediate=immediate,
+        )
+
     def ours(self) -> dict[str, int]:
         """Return the counters of our endpoint."""
         return self.endpoint.counters()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel_peer.session import OUR_ADDRESS, OUR_KEY, Bench, Session, pattern_sha256
+from tests.kernel_peer.session import OUR_ADDRESS, Bench, Session, pattern_sha256
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel_peer]
 
@@ -102,10 +102,8 @@ def test_we_receive_the_kernels_sends(
     session.guest("fill", offset=0, length=1 << 20, start=0)
     for size_bytes in sizes(mtu_bytes):
         kind = "send" if immediate is None else "send_with_immediate"
-        session.guest(
-            "post", kind=kind, offset=0, length=size_bytes, identity=9, immediate=immediate or 0
-        )
-        session.expect_completion(9)
+        session.post_in_guest(kind, size_bytes, immediate or 0)
+        session.expect_completion(size_bytes)
         event = session.expect("send_received")
         assert (event["size_bytes"], event["immediate"]) == (size_bytes, immediate)
         total_bytes += size_bytes
@@ -118,17 +116,8 @@ def test_we_receive_the_kernels_writes(session: Session, mtu_bytes: int, kind: s
     total_bytes = 0
     session.guest("fill", offset=0, length=1 << 20, start=OUR_ADDRESS)
     for size_bytes in sizes(mtu_bytes):
-        session.guest(
-            "post",
-            kind=kind,
-            offset=0,
-            length=size_bytes,
-            identity=10,
-            address=OUR_ADDRESS,
-            key=OUR_KEY,
-            immediate=IMMEDIATE,
-        )
-        session.expect_completion(10)
+        session.post_in_guest(kind, size_bytes, IMMEDIATE)
+        session.expect_completion(size_bytes)
         if kind == "write_with_immediate":
             event = session.expect("write_received")
             assert (event["size_bytes"], event["immediate"]) == (size_bytes, IMMEDIATE)
@@ -140,16 +129,8 @@ def test_the_kernel_reads_our_memory(session: Session, mtu_bytes: int) -> None:
     """The kernel's READs bring every byte of our memory."""
     for size_bytes in sizes(mtu_bytes):
         session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
-        session.guest(
-            "post",
-            kind="read",
-            offset=0,
-            length=size_bytes,
-            identity=11,
-            address=OUR_ADDRESS,
-            key=OUR_KEY,
-        )
-        session.expect_completion(11)
+        session.post_in_guest("read", size_bytes)
+        session.expect_completion(size_bytes)
         found = session.guest_digest(size_bytes + GUARD_BYTES)
         assert found == pattern_sha256(OUR_ADDRESS, size_bytes, zeros=GUARD_BYTES)
 
@@ -157,6 +138,6 @@ def test_the_kernel_reads_our_memory(session: Session, mtu_bytes: int) -> None:
 def test_wrong_content_is_noticed(session: Session, mtu_bytes: int) -> None:
     """A byte that is not the pattern's is counted: the checks above can fail."""
     session.guest("fill", offset=0, length=2 * mtu_bytes, start=1)
-    session.guest("post", kind="send", offset=0, length=2 * mtu_bytes, identity=1)
+    session.post_in_guest("send", 2 * mtu_bytes)
     session.expect("send_received")
     assert session.ours()["payload_mismatches"] == 2

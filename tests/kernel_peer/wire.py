@@ -1,7 +1,7 @@
 """The wire between our endpoint and the guest, and what can go wrong on it.
 
-Frames that carry requests or READ responses are counted from 0 in each direction; faults are drawn
-per frame from a seed, or asked for by number. Acknowledgements suffer the drawn ones only.
+Faults are drawn for each frame from a seed, or asked for by number. Everything that went in and
+came out is counted, so that both ends' counters can be held against it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,25 @@ from __future__ import annotations
 import random
 import select
 import socket
+import struct
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from pathlib import Path
 
 import dataplane
 
 ETHER_TYPE_IPV4 = b"\x08\x00"
-OPCODE_OFFSET = 14 + 20 + 8
+IP = slice(14, 34)
+IP_TRAFFIC_CLASS = 15
+IP_CHECKSUM = slice(24, 26)
+BTH_OPCODE = 42
+BTH_PSN = slice(51, 54)
+AETH_SYNDROME = 54
 ACKNOWLEDGE = 0x11
+NAK_SEQUENCE_ERROR = 0x60
 # A frame that is overtaken is let go at last after so long.
 HOLD_PS = 20_000_000_000
 # What leaves at once and how often: the buffer of the guest's socket holds some 24 long frames, and
@@ -35,22 +43,41 @@ class Fault(Enum):
     DUPLICATE = auto()
     CORRUPT = auto()
     OVERTAKE = auto()
+    MARK = auto()
+
+
+def marked(frame: bytes) -> bytes:
+    """Return the frame as a router passes it on that marks congestion."""
+    out = bytearray(frame)
+    out[IP_TRAFFIC_CLASS] |= 0b11
+    out[IP_CHECKSUM] = bytes(2)
+    total = sum(struct.unpack("!10H", out[IP]))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    out[IP_CHECKSUM] = struct.pack("!H", ~total & 0xFFFF)
+    return bytes(out)
 
 
 @dataclass
 class Direction:
     """Frames one way.
 
-    `probabilities` hold for every frame, `chosen` for data frames by number: `{2: Fault.LOSE}`
-    loses the third. An overtaken frame is held until three others have gone by.
+    `probabilities` hold for every frame. `chosen` are faults of data frames (requests and READ
+    responses) by number, `chosen_replies` of the others: `{2: Fault.LOSE}` loses the third. An
+    overtaken frame is held until three others have gone by.
     """
 
     seed: int = 0
     probabilities: Mapping[Fault, float] = field(default_factory=dict)
     chosen: Mapping[int, Fault] = field(default_factory=dict)
-    data_frames: int = 0
+    chosen_replies: Mapping[int, Fault] = field(default_factory=dict)
+    # What went in: opcodes, the packet sequence numbers of data frames, NAKs for sequence errors.
     opcodes: Counter[int] = field(default_factory=Counter)
+    psns: list[int] = field(default_factory=list)
+    naks: int = 0
+    # What happened, and how many frames came out.
     faults: Counter[Fault] = field(default_factory=Counter)
+    delivered: int = 0
     _held: list[tuple[int, int, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -60,46 +87,63 @@ class Direction:
         """Return the frames that come out when `frames` go in, those held before included."""
         out: list[bytes] = []
         for frame in frames:
-            out += self._suffer(now_ps, frame)
-        return out + self._release(now_ps, len(frames))
+            if frame[12:14] == ETHER_TYPE_IPV4:
+                out += self._suffer(now_ps, frame)
+        out += self._release(now_ps, len(frames))
+        self.delivered += len(out)
+        return out
 
     def _suffer(self, now_ps: int, frame: bytes) -> list[bytes]:
         """Return what becomes of one frame."""
-        if frame[12:14] != ETHER_TYPE_IPV4:
+        fault = self._fault(frame)
+        if fault is None:
             return [frame]
-        fault = self._fault(frame[OPCODE_OFFSET])
-        if fault is not None:
-            self.faults[fault] += 1
-        match fault:
-            case Fault.LOSE:
-                return []
-            case Fault.DUPLICATE:
-                return [frame, frame]
-            case Fault.CORRUPT:
-                return [frame[:-1] + bytes([frame[-1] ^ 0x10])]
-            case Fault.OVERTAKE:
-                self._held.append((3, now_ps + HOLD_PS, frame))
-                return []
-        return [frame]
+        self.faults[fault] += 1
+        if fault is Fault.OVERTAKE:
+            self._held.append((3, now_ps + HOLD_PS, frame))
+        return {
+            Fault.LOSE: [],
+            Fault.DUPLICATE: [frame, frame],
+            Fault.CORRUPT: [frame[:-1] + bytes([frame[-1] ^ 0x10])],
+            Fault.OVERTAKE: [],
+            Fault.MARK: [marked(frame)],
+        }[fault]
 
-    def _fault(self, opcode: int) -> Fault | None:
-        """Draw or look up the fault of a frame with that opcode."""
+    def _fault(self, frame: bytes) -> Fault | None:
+        """Count a frame, and look up or draw its fault."""
+        opcode = frame[BTH_OPCODE]
         self.opcodes[opcode] += 1
+        if opcode == ACKNOWLEDGE:
+            self.naks += frame[AETH_SYNDROME] == NAK_SEQUENCE_ERROR
+            chosen = self.chosen_replies.get(self.opcodes[opcode] - 1)
+        else:
+            self.psns.append(int.from_bytes(frame[BTH_PSN]))
+            chosen = self.chosen.get(len(self.psns) - 1)
+        return chosen or self._drawn()
+
+    def _drawn(self) -> Fault | None:
+        """Draw a fault."""
         drawn = self._random.random()
         for fault, probability in self.probabilities.items():
             drawn -= probability
             if drawn < 0:
                 return fault
-        if opcode == ACKNOWLEDGE:
-            return None
-        self.data_frames += 1
-        return self.chosen.get(self.data_frames - 1)
+        return None
 
     def _release(self, now_ps: int, passed: int) -> list[bytes]:
         """Let go what was overtaken often or held for long."""
         held = [(left - passed, end_ps, frame) for left, end_ps, frame in self._held]
         self._held = [entry for entry in held if entry[0] > 0 and entry[1] > now_ps]
         return [frame for left, end_ps, frame in held if left <= 0 or end_ps <= now_ps]
+
+
+def socket_drops(port: int) -> int:
+    """Datagrams that the kernel dropped because the socket at UDP `port` was full."""
+    for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if int(fields[1].partition(":")[2], 16) == port:
+            return int(fields[-1])
+    return 0
 
 
 @dataclass
@@ -112,6 +156,10 @@ class Wire:
     to_guest: Direction = field(default_factory=Direction)
     to_us: Direction = field(default_factory=Direction)
     _next_burst_ps: int = 0
+
+    def drops(self) -> tuple[int, int]:
+        """Frames lost beside the chosen faults so far: on the way to the guest, and to us."""
+        return socket_drops(self.guest_port), socket_drops(self.socket.getsockname()[1])
 
     def turn(self, also_wait_on: int, wait_s: float = 0.001) -> None:
         """Carry what there is; wait a little for more, or for the descriptor `also_wait_on`."""

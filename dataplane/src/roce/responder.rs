@@ -49,6 +49,8 @@ pub(super) struct Responder {
     nak_due: Option<Nak>,
     /// The gap in front of `expected_psn` has been reported; silence until it is filled.
     gap_reported: bool,
+    /// The packet behind the last one that was dropped and has not come again.
+    dropped_end: Option<u32>,
     /// The last packet was a duplicate, and answered.
     in_duplicates: bool,
     failed: bool,
@@ -70,6 +72,7 @@ impl Responder {
             acknowledge_due: false,
             nak_due: None,
             gap_reported: false,
+            dropped_end: None,
             in_duplicates: false,
             failed: false,
         }
@@ -179,11 +182,22 @@ impl Responder {
         notes: &mut Notes<'_>,
     ) {
         self.gap_reported = false;
-        self.nak_due = None;
         self.in_duplicates = false;
+        let unsent_nak = self.nak_due.take();
         match row.operation {
             Operation::ReadRequest => self.handle_read(packet, notes),
             _ => self.handle_data(now_ps, packet, row, notes),
+        }
+        self.dropped_end.take_if(|end| psn::difference(*end, self.expected_psn) <= 0);
+        self.ask_for_dropped(unsent_nak);
+    }
+
+    /// A NAK that was not sent before the missing packet came still asks for what was dropped behind
+    /// that packet: nothing else would bring it back before the requester's timer.
+    fn ask_for_dropped(&mut self, unsent_nak: Option<Nak>) {
+        if self.dropped_end.is_some() && self.nak_due.is_none() {
+            self.nak_due = unsent_nak.filter(|nak| nak.syndrome == Syndrome::SequenceError);
+            self.gap_reported = self.nak_due.is_some();
         }
     }
 
@@ -241,6 +255,11 @@ impl Responder {
         if kept || !self.gap_reported {
             let arrived_psn = kept.then_some(packet.bth.psn);
             self.nak_due = Some(Nak { syndrome: Syndrome::SequenceError, arrived_psn });
+        }
+        if !kept {
+            let end = psn::add(packet.bth.psn, 1);
+            let behind = |known: u32| if psn::difference(end, known) > 0 { end } else { known };
+            self.dropped_end = Some(self.dropped_end.map_or(end, behind));
         }
         if !std::mem::replace(&mut self.gap_reported, true) {
             notes.events.push_back(QpEvent::SequenceError);

@@ -192,6 +192,28 @@ fn a_gap_behind_a_filled_one_causes_a_nak_of_its_own() {
 }
 
 #[test]
+fn a_nak_that_was_not_sent_in_time_asks_for_what_was_dropped_meanwhile() {
+    // As seen on a busy host: the receiver reads a batch in which the third packet comes last.
+    let [mut sender, mut receiver] = [queue_pair(&transport(), 0), queue_pair(&transport(), 1)];
+    sender.post_write(Message { id: 0, size_bytes: 8 * 1024, immediate: 0 });
+    let mut packets: Vec<Packet> = std::iter::from_fn(|| sender.poll_data(0)).collect();
+    let third = packets.remove(2);
+    packets.push(third);
+    for packet in &packets {
+        receiver.handle_packet(0, packet);
+    }
+    let nak = receiver.poll_control(0).unwrap();
+    assert_eq!((nak.aeth.syndrome, nak.bth.psn), (0x60, FIRST_PSN[0] + 3));
+    assert_eq!(receiver.poll_control(0), None);
+    sender.handle_packet(0, &nak);
+    std::iter::from_fn(|| sender.poll_data(0))
+        .for_each(|packet| receiver.handle_packet(0, &packet));
+    assert_eq!(sender.counters().retransmitted_packets, 5);
+    assert_eq!(receiver.counters().data_payload_bytes_received, 8 * 1024);
+    assert_eq!(receiver.counters().naks_sent, 1);
+}
+
+#[test]
 fn a_packet_lost_twice_waits_for_the_timer() {
     // Packet 5 goes first as the sixth, then right after the NAK.
     let mut seen = 0;

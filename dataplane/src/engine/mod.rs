@@ -1,5 +1,6 @@
 //! Programs, their executor, the network interface, and the event loop that drives them.
 
+mod assembly;
 pub mod connections;
 mod error;
 pub mod event_queue;

@@ -3,20 +3,19 @@
 //! What happens to a frame at the end of its link is the [`Medium`]'s: within one process it is
 //! handed to the node at the other end; otherwise it goes on a wire at that time.
 
-use super::connections::{Connection, Numbering, plan_connections};
+use super::assembly::{HostBuilder, build_switch};
 use super::error::ConfigError;
 use super::event_queue::EventQueue;
-use super::executor::{Completion, Executor};
+use super::executor::Completion;
 use super::host::{Host, HostOutput};
 use super::line::Line;
-use super::nic::Nic;
 use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::fabric::{Output, PortLink, Switch};
+use crate::fabric::{Output, Switch};
 use crate::roce::Frame;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What becomes of frames that have travelled a link.
@@ -412,66 +411,4 @@ impl<M: Medium> World<M> {
     pub fn medium(&self) -> &M {
         &self.medium
     }
-}
-
-/// What all hosts of a job have in common.
-struct HostBuilder<'a> {
-    config: &'a JobConfig,
-    topology: &'a Topology,
-    addresses: BTreeMap<u32, u32>,
-    /// By rank, in the order of the plan.
-    connections: BTreeMap<u32, Vec<Connection>>,
-}
-
-impl<'a> HostBuilder<'a> {
-    fn new(
-        config: &'a JobConfig,
-        topology: &'a Topology,
-        programs: &[Arc<Program>],
-    ) -> Result<Self, ConfigError> {
-        let addresses = config.nics.iter().map(|nic| (nic.rank, u32::from(nic.address))).collect();
-        let numbering = Numbering {
-            seed: config.seed,
-            qps_per_peer: config.transport.qps_per_peer,
-            nic_of_rank: &topology.nic_of_rank,
-        };
-        let mut connections: BTreeMap<u32, Vec<Connection>> = BTreeMap::new();
-        for connection in plan_connections(&numbering, programs)? {
-            connections.entry(connection.source_rank).or_default().push(connection);
-            connections.entry(connection.destination_rank).or_default().push(connection);
-        }
-        Ok(Self { config, topology, addresses, connections })
-    }
-
-    fn nic_of(&self, rank: u32) -> Result<u32, ConfigError> {
-        let nic = self.topology.nic_of_rank.get(&rank).copied();
-        nic.ok_or_else(|| ConfigError::new(format!("rank {rank} has a program and no NIC")))
-    }
-
-    fn build(&self, program: &Arc<Program>) -> Result<Host, ConfigError> {
-        let rank = program.rank;
-        let nic = self.nic_of(rank)? as usize;
-        let Some(egress) = self.topology.nic_egress[nic] else {
-            let name = &self.config.nics[nic].name;
-            return Err(ConfigError::new(format!("{name}: the NIC has no link")));
-        };
-        let rate_bps = self.topology.directions[egress as usize].rate_bps;
-        let connections = self.connections.get(&rank).map_or(&[][..], Vec::as_slice);
-        let nic = Nic::new(self.config, &self.addresses, rank, rate_bps, connections);
-        Ok(Host::new(Executor::new(program.clone()), nic))
-    }
-}
-
-fn build_switch(config: &JobConfig, topology: &Topology, index: usize) -> Switch {
-    let links: Vec<PortLink> = topology.switch_egress[index]
-        .iter()
-        .map(|direction| match direction {
-            Some(direction) => {
-                let direction = topology.directions[*direction as usize];
-                PortLink { rate_bps: direction.rate_bps, delay_ps: direction.delay_ps }
-            }
-            None => PortLink { rate_bps: 0, delay_ps: 0 },
-        })
-        .collect();
-    Switch::new(config, index, &links)
 }

@@ -3,7 +3,7 @@
 //! * [`wire`]: links as UDP datagrams on loopback.
 //! * [`batch`], [`poll`], [`socket`]: the system calls under them; the only `unsafe` code.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
-//! * [`wall_clock`]: the loop that drives nodes in real time.
+//! * [`wall_clock`]: nodes in real time.
 //! * [`minimal_loop`]: the yardstick that wires are measured with.
 //!
 //! Nothing here knows a program, a queue pair or a rate.
@@ -15,6 +15,7 @@ pub mod minimal_loop;
 pub mod poll;
 pub mod socket;
 pub mod wall_clock;
+mod wall_loop;
 pub mod wire;
 
 pub use wall_clock::{WallEmulation, WallEmulationError};

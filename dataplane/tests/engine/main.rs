@@ -1,4 +1,5 @@
 //! Whole jobs in virtual time.
 
 mod congestion;
+mod recovery;
 mod virtual_jobs;

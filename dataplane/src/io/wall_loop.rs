@@ -1,0 +1,184 @@
+//! The loop of a thread that drives nodes in real time.
+//!
+//! Events are handled at their scheduled time even if the loop comes late, so that lateness costs no
+//! bandwidth; how late it came is recorded. Frames go on their wire when they would arrive, and are
+//! taken to arrive when the kernel got them, not when the loop looked.
+
+use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
+use super::lateness::Lateness;
+use super::wire::{Arrival, Wires};
+use crate::engine::records::{Blocked, Snapshot};
+use crate::engine::world::{Medium, RankCompletion, World};
+use crate::roce::Frame;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+
+/// Shorter waits are spent polling: a sleeping thread comes back up to this much late.
+const POLL_NS: u64 = 50_000;
+/// Time between two publications of totals.
+const PUBLISH_NS: u64 = 100_000_000;
+/// A retry when a socket was full.
+const RETRY_NS: u64 = 20_000;
+impl Medium for Wires {
+    #[inline]
+    fn carry(&mut self, _now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+        self.push(direction, &frame);
+        None
+    }
+
+    fn icrc_errors(&self, direction: u32) -> u64 {
+        self.counters_of_arrivals(direction).icrc_errors
+    }
+}
+
+/// What the loop tells while it runs.
+#[derive(Debug, Default)]
+pub struct Published {
+    pub snapshot: Snapshot,
+    pub completions: Vec<RankCompletion>,
+    pub lateness: Lateness,
+    /// The answer to a question for blocked operations.
+    pub blocked: Option<Vec<Blocked>>,
+}
+
+/// What the loop and its callers have in common.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub stop: AtomicBool,
+    /// Blocked operations are asked for, at most so many; 0 is no question.
+    pub blocked_limit: AtomicUsize,
+    pub published: Mutex<Published>,
+    pub answered: Condvar,
+}
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, Published> {
+        // A panic while it was held leaves old but whole values.
+        self.published.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The thread's state.
+pub struct Loop {
+    world: Box<World<Wires>>,
+    clock: DilatedClock,
+    shared: Arc<Shared>,
+    lateness: Lateness,
+    arrivals: Vec<Arrival>,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    realtime_offset_ns: u64,
+    next_publication_ns: u64,
+}
+
+impl Loop {
+    pub fn new(world: Box<World<Wires>>, clock: DilatedClock, shared: Arc<Shared>) -> Self {
+        Self {
+            world,
+            clock,
+            shared,
+            lateness: Lateness::new(),
+            arrivals: Vec::new(),
+            realtime_offset_ns: realtime_offset_ns(),
+            next_publication_ns: 0,
+        }
+    }
+
+    pub fn run(mut self) -> Box<World<Wires>> {
+        sharpen_timers();
+        if self.await_start() {
+            self.world.start();
+            while !self.is_stopped() {
+                self.turn();
+            }
+        }
+        self.publish(true);
+        self.world
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    /// Sleep until the start; false if it was stopped before.
+    fn await_start(&self) -> bool {
+        while !self.is_stopped() {
+            let now_ns = monotonic_ns();
+            if now_ns >= self.clock.start_ns {
+                return true;
+            }
+            sleep_until(self.clock.start_ns.min(now_ns + PUBLISH_NS));
+        }
+        false
+    }
+
+    /// Take what arrived, handle what is due, send, and wait for what comes next.
+    fn turn(&mut self) {
+        let now_ns = monotonic_ns();
+        let now_ps = self.clock.emulated_ps(now_ns);
+        let received = self.receive(now_ps);
+        let mut handled = 0u32;
+        while let Some(at_ps) = self.world.step(now_ps) {
+            self.lateness.record(self.clock.wall_span_ns(now_ps - at_ps));
+            handled += 1;
+        }
+        let is_blocked = self.world.medium_mut().flush();
+        if now_ns >= self.next_publication_ns
+            || self.shared.blocked_limit.load(Ordering::Relaxed) > 0
+        {
+            self.world.advance_to(now_ps);
+            self.publish(false);
+        }
+        if received == 0 {
+            self.wait(is_blocked, handled == 0);
+        }
+    }
+
+    fn receive(&mut self, now_ps: u64) -> usize {
+        let arrivals = &mut self.arrivals;
+        let received = self.world.medium_mut().receive(|arrival| arrivals.push(arrival));
+        for Arrival { direction, realtime_ns, frame } in self.arrivals.drain(..) {
+            let arrival_ps = realtime_ns.map_or(now_ps, |realtime_ns| {
+                self.clock.emulated_ps(realtime_ns.saturating_sub(self.realtime_offset_ns))
+            });
+            self.world.inject(arrival_ps.min(now_ps), direction, frame);
+        }
+        received
+    }
+
+    /// Wait for the next event, publication or datagram. Polls when it comes soon.
+    fn wait(&mut self, is_blocked: bool, is_idle: bool) {
+        let next_ns = self.world.next_ps().map_or(u64::MAX, |at_ps| self.clock.wall_ns(at_ps));
+        let now_ns = monotonic_ns();
+        let mut left_ns = next_ns.min(self.next_publication_ns).saturating_sub(now_ns);
+        if is_blocked {
+            left_ns = left_ns.min(RETRY_NS + POLL_NS);
+        }
+        if left_ns > POLL_NS {
+            self.world.medium().wait(left_ns - POLL_NS);
+        } else if is_idle {
+            // Others may have frames for us.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Hand over totals, completions and answers, unless a reader is just taking them.
+    fn publish(&mut self, must: bool) {
+        let mut published = match self.shared.published.try_lock() {
+            Ok(published) => published,
+            Err(TryLockError::WouldBlock) if !must => return,
+            Err(_) => self.shared.lock(),
+        };
+        let limit = self.shared.blocked_limit.swap(0, Ordering::Relaxed);
+        if limit > 0 {
+            published.blocked = Some(self.world.blocked(limit));
+            self.shared.answered.notify_all();
+        }
+        self.world.take_completions(&mut published.completions);
+        published.snapshot = self.world.snapshot();
+        published.lateness = self.lateness.clone();
+        let p99_ns = self.lateness.quantile_ns(0.99);
+        published.snapshot.totals.push(("lateness_p99_ns", p99_ns));
+        self.next_publication_ns = monotonic_ns() + PUBLISH_NS;
+        self.realtime_offset_ns = realtime_offset_ns();
+    }
+}

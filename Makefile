@@ -59,6 +59,12 @@ format: setup  ## Format Python and Rust.
 bench: setup  ## Measure against named peers and limits, as ratios in one run.
 	$(BIN)/python -m bench
 
+docs: setup  ## Write the pages and figures that come from the code and from predictions.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m emulator.documentation
+	$(BIN)/python -m metrics.documentation > docs/metrics.md
+	$(BIN)/python docs/figures/dcqcn.py
+
 system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector, machine for a kernel (Debian, root).
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \

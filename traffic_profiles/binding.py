@@ -89,12 +89,15 @@ def _ranks_alone(
 
 
 def _strict_problems(table: TraceTable, graph: RankGraph) -> list[Problem]:
-    found = (
-        (graph.dangling, "dependencies on nodes that are not in the file"),
-        (graph.duplicate_ids, "nodes with the id of an earlier node"),
-    )
+    found: list[str] = []
+    if graph.first_dangling is not None:
+        row, missing = graph.first_dangling
+        first = f"first: {table.describe(row)} on node {missing}"
+        found.append(f"dependencies on nodes that are not in the file: {graph.dangling} ({first})")
+    if graph.duplicate_ids:
+        found.append(f"nodes with the id of an earlier node: {graph.duplicate_ids}")
     remedy = "correct the trace, or leave out --strict to have them dropped and counted"
-    return [Problem(str(table.path), f"{what}: {count}", remedy) for count, what in found if count]
+    return [Problem(str(table.path), what, remedy) for what in found]
 
 
 def _resolve(

@@ -50,6 +50,8 @@ class RankGraph:
     """Rows in topological order, by time stamp where there is one, then by row."""
     dangling: int
     """Dependencies on ids that no node has; dropped."""
+    first_dangling: tuple[int, int] | None
+    """Row and missing id of the first of them."""
     duplicate_ids: int
     """Nodes whose id an earlier node has; dependencies mean the earliest."""
     duplicate_dependencies: int
@@ -76,6 +78,7 @@ def rank_graph(table: TraceTable) -> RankGraph | Problem:
         edges=edges,
         order=order,
         dangling=int(np.count_nonzero(~known)),
+        first_dangling=_first_dangling(children, ids, known),
         duplicate_ids=len(table) - len(unique_ids),
         duplicate_dependencies=int(np.count_nonzero(known)) - len(edges),
         uses_ctrl_deps=uses_ctrl_deps,
@@ -92,6 +95,15 @@ def _rows_of(
         return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
     position = np.minimum(np.searchsorted(unique_ids, ids), len(unique_ids) - 1)
     return first_row[position].astype(np.int64), unique_ids[position] == ids
+
+
+def _first_dangling(
+    children: Rows, ids: npt.NDArray[np.uint64], known: npt.NDArray[np.bool_]
+) -> tuple[int, int] | None:
+    if known.all():
+        return None
+    first = int(np.argmin(known))
+    return int(children[first]), int(ids[first])
 
 
 def _distinct(edges: Edges, rows: int) -> Edges:

@@ -234,7 +234,7 @@ def _channel_problem(
     left = (sends if len(sends) > shared else receives)[shared]
     what = (
         f"{len(sends)} sends and {len(receives)} receives {between}: "
-        f"{left.table.describe(left.row)} has no counterpart"
+        f"{left.table.describe(left.row)} of {left.size_bytes} bytes has no counterpart"
     )
     return Problem(str(left.table.path), what, remedy)
 

@@ -74,5 +74,7 @@ def test_strict_binding_refuses_dangling_dependencies(job):
     made = job(1)
     made.ranks[0].compute("a", 1, after=[77])
     assert made.bind().report.counts["dangling_dependencies_dropped"] == 1
-    assert "not in the file: 1" in made.refusal(strict=True)
+    assert "not in the file: 1 (first: rank 0 row 0 node 1 'a' on node 77)" in made.refusal(
+        strict=True
+    )
     assert edges(made.bind(), 0) == set()

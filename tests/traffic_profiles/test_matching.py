@@ -106,7 +106,7 @@ def test_a_send_without_a_receive_is_refused(job):
     made.ranks[0].send("lost", 1, 8, tag=5)
     message = made.refusal()
     assert "1 sends and 0 receives from rank 0 to rank 1 with tag 5" in message
-    assert "rank 0 row 0 node 1 'lost' has no counterpart" in message
+    assert "rank 0 row 0 node 1 'lost' of 8 bytes has no counterpart" in message
 
 
 def test_a_transfer_of_two_sizes_is_refused(job):

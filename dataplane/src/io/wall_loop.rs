@@ -13,8 +13,9 @@ use crate::roce::Frame;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 
-/// Shorter waits are spent polling: a sleeping thread comes back up to this much late.
-const POLL_NS: u64 = 50_000;
+/// Shorter waits are spent polling. A sleeping thread comes back some 25 us late, but one that polls
+/// for longer uses up its share of a busy machine and is late by milliseconds when it matters.
+const POLL_NS: u64 = 10_000;
 /// Time between two publications of totals.
 const PUBLISH_NS: u64 = 100_000_000;
 /// A retry when a socket was full.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dataplane
+from emulator.doctor import Level, diagnose_network
 from emulator.lab import LoadedLab
 from emulator.lab.congestion import Dcqcn
 from emulator.lab.sources import sourced_tables
@@ -91,7 +92,11 @@ def _warnings(loaded: LoadedLab, workload: Workload, compiled: CompiledJob) -> l
     control = loaded.lab.congestion_control
     if isinstance(control, Dcqcn) and control.preset in APPROXIMATE_PRESETS:
         warnings.append(f"preset {control.preset}: {APPROXIMATE_PRESETS[control.preset]}")
-    return warnings
+    return warnings + [
+        f"it does not hold that {item.rule}: {item.finding}; {item.remedy}"
+        for item in diagnose_network(loaded)
+        if item.level is not Level.GOOD
+    ]
 
 
 def _versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from dataplane.errors import InputError, Problem
 from emulator.commands.arguments import add_lab_arguments, natural
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
+from emulator.lab.mlx5_names import mlx5_name
 from emulator.lab.overrides import all_paths
 from emulator.lab.sources import sourced_tables
 from emulator.terminal import print_lines, print_table
@@ -126,9 +127,11 @@ def _show(options: argparse.Namespace) -> None:
     lab = loaded.lab
     print_lines(f"{lab.name}  {loaded.path}", lab.description, _counts(loaded))
     for title, values in sourced_tables(loaded).items():
-        table = Table(title, "value", "source", box=None)
+        names = {key: mlx5_name(key) for key in values}
+        columns = ["mlx5 name"] if any(names.values()) else []
+        table = Table(title, *columns, "value", "source", box=None)
         for key, item in values.items():
-            table.add_row(key, str(item.value), item.source)
+            table.add_row(key, *(names[key] for _ in columns), str(item.value), item.source)
         print_table(table)
     rest = lab.model_dump(mode="json", exclude={"congestion_control", "notification_point"})
     print_lines(yaml.safe_dump(rest, sort_keys=False))

@@ -7,7 +7,14 @@ Translation only; nothing here knows how a lab file is read.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["CLAMP_NAMES", "NOTIFICATION_NAMES", "REACTION_NAMES", "Translation", "clamp_mode"]
+__all__ = [
+    "CLAMP_NAMES",
+    "NOTIFICATION_NAMES",
+    "REACTION_NAMES",
+    "Translation",
+    "clamp_mode",
+    "mlx5_name",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +65,13 @@ def clamp_mode(clamp_tgt_rate: int, after_time_inc: int) -> str:
     if clamp_tgt_rate:
         return "always"
     return "after_increase" if after_time_inc else "after_byte_increase"
+
+
+def mlx5_name(key: str) -> str:
+    """The name that mlx5 gives to one of our parameters; empty where it has none."""
+    if key == "clamp_target_rate":
+        return " + ".join(CLAMP_NAMES)
+    names: dict[str, str] = {
+        item.key: name for name, item in {**REACTION_NAMES, **NOTIFICATION_NAMES}.items()
+    }
+    return names.get(key, "")

@@ -105,3 +105,20 @@ def test_a_wrong_profile_is_refused(profile: str, said: str) -> None:
 def test_a_missing_trace_directory_is_refused(tmp_path: Path) -> None:
     said = refused(JobRequest(lab="loopback-clos", trace=tmp_path / "none"))
     assert str(tmp_path / "none") in said
+
+
+def test_a_job_carries_the_doctors_warnings_about_its_network() -> None:
+    """A record must say by itself that its setting is one that the field knows to fail."""
+    request = JobRequest(
+        lab="incast-8",
+        overrides=["dcqcn.min_rate_bps=1000000", "traffic_classes.data_ecn_capable=false"],
+        profile="incast,size_bytes=1000,repeats=1",
+    )
+    warnings = "\n".join(build_job(request).run_info["warnings"])
+    assert "the minimum rate can still be marked" in warnings
+    assert "data packets are ECN-capable" in warnings
+
+
+def test_a_wise_lab_adds_no_warning_of_the_doctor() -> None:
+    request = JobRequest(lab="incast-8", profile="incast,size_bytes=1000,repeats=1")
+    assert not any("it does not hold" in text for text in build_job(request).run_info["warnings"])

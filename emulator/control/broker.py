@@ -11,9 +11,9 @@ import functools
 import hmac
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from amqtt.broker import Broker
 from amqtt.contexts import BrokerConfig, ListenerConfig, ListenerType
@@ -45,6 +45,17 @@ class RunPassword(BaseAuthPlugin):  # type: ignore[misc]  # the library has no t
         return hmac.compare_digest(given.encode(), self.config.password.encode())
 
 
+class _SteadyDict(dict[str, Any]):
+    """A dict that may change while somebody goes through it: iteration sees it as it was."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(super().__iter__()))
+
+    def items(self) -> Any:
+        """Return the pairs of now."""
+        return list(super().items())
+
+
 @contextlib.asynccontextmanager
 async def embedded_broker(port: int = 0) -> AsyncIterator[BrokerAddress]:
     """Run a broker on the loopback interface and yield its address.
@@ -60,6 +71,10 @@ async def embedded_broker(port: int = 0) -> AsyncIterator[BrokerAddress]:
             plugins={f"{__name__}.{RunPassword.__name__}": {"password": password}},
         )
     )
+    # The library waits inside of its loops over these two, and other clients subscribe and publish
+    # meanwhile: "dictionary changed size during iteration" would end a connection or all delivery.
+    broker._subscriptions = _SteadyDict()
+    broker._retained_messages = _SteadyDict()
     await broker.start()
     try:
         server = await _listen(broker, port)

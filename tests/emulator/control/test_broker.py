@@ -21,6 +21,7 @@ from emulator.control.transport import (
 from tests.emulator.control.processes import mosquitto
 
 TIMEOUT_S = 5
+CLIENTS = 24
 BROKERS = ["embedded", "mosquitto"]
 
 
@@ -134,6 +135,25 @@ def test_the_embedded_broker_survives_garbage(tmp_path: Path) -> None:
             await transport.subscribe("rankwire/#")
             await transport.publish("rankwire/r/controller", b"beat")
             assert (await first(transport)).payload == b"beat"
+
+    drive("embedded", tmp_path, scenario)
+
+
+def test_the_embedded_broker_takes_many_clients_at_once(tmp_path: Path) -> None:
+    """Agents of a run connect while others subscribe and publish."""
+
+    async def scenario(address: BrokerAddress) -> None:
+        async def come(index: int) -> None:
+            name = f"agent-{index}"
+            await asyncio.sleep(0.001 * index)
+            async with client(address, name) as transport:
+                await transport.publish(f"rankwire/r/agents/{name}/actual", b"here", retain=True)
+                await transport.subscribe(f"rankwire/+/agents/{name}/desired", "rankwire/r/#")
+                seen = set()
+                while len(seen) < CLIENTS:
+                    seen.add((await first(transport)).topic)
+
+        await asyncio.gather(*(come(index) for index in range(CLIENTS)))
 
     drive("embedded", tmp_path, scenario)
 

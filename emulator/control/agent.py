@@ -128,12 +128,22 @@ class Agent:
         topic = topics.parse(message.topic)
         if topic is None:
             raise MalformedMessage(f"unknown topic {message.topic!r}")
+        if not self._concerns(topic):
+            return
         if topic.kind == "controller":
             await self._handle_heartbeat(
                 transport, topic.run, decode(ControllerHeartbeat, message.payload)
             )
         elif topic.kind == "desired" and message.payload:
             self._handle_desired(topic.run, decode(DesiredState, message.payload))
+
+    def _concerns(self, topic: topics.Topic) -> bool:
+        """Return whether a message is for this agent.
+
+        Some brokers give a new client retained messages that it has not subscribed to.
+        """
+        is_mine = topic.agent in ("", self._config.name)
+        return is_mine and self._config.run in (None, topic.run)
 
     async def _handle_heartbeat(
         self, transport: Transport, run: str, heartbeat: ControllerHeartbeat

@@ -35,7 +35,7 @@ _SORT_KEYS: Final = {
     "switch_ports": ("switch", "port"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")
-_LATEST: Final = frozenset({"now_ps", "lateness_p99_ns"})
+_LARGEST: Final = frozenset({"now_ps", "lateness_p99_ns"})
 """Totals of which the largest counts: a position in time, how late the latest agent is."""
 
 
@@ -53,7 +53,7 @@ def _together(key: str, left: Any, right: Any) -> Any:
         return merge_snapshots([left, right])
     if isinstance(left, str):
         return left
-    return max(left, right) if key in _LATEST else left + right
+    return max(left, right) if key in _LARGEST else left + right
 
 
 def merge_completed(reports: Sequence[Columns]) -> dict[str, NDArray[Any]]:

@@ -5,7 +5,9 @@ here: a broker that cannot be reached is an `InputError`, one that is lost is a 
 MQTT 3.1.1, which every broker speaks.
 """
 
+import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +28,10 @@ _KEEP_ALIVE_S: Final = 2
 _CONNECT_TIMEOUT_S: Final = 5.0
 _QUEUE_MESSAGES: Final = 10_000
 """Messages waiting to be handled; more are discarded by the client library."""
+
+
+# What the library logs is raised as well.
+logging.getLogger("mqtt").setLevel(logging.CRITICAL)
 
 
 class BrokerLost(RunError):  # noqa: N818
@@ -161,6 +167,13 @@ async def connect(
         # A connection that is broken already cannot be closed in order.
         with contextlib.suppress(aiomqtt.MqttError, OSError):
             await client.__aexit__(None, None, None)
+        _look_at(client._disconnected)
+
+
+def _look_at(lost: asyncio.Future[None]) -> None:
+    """Keep asyncio from complaining that nobody looked at why the connection was lost."""
+    if lost.done() and not lost.cancelled():
+        lost.exception()
 
 
 def _unreachable(address: BrokerAddress, error: Exception) -> InputError:

@@ -11,6 +11,7 @@ pub mod line;
 pub mod nic;
 pub mod program;
 pub mod records;
+pub mod rows;
 pub mod series;
 pub mod telemetry;
 pub mod testing;

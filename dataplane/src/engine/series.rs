@@ -31,6 +31,11 @@ impl<R: Row> Series<R> {
         for row in &mut self.rows {
             row.0 /= 2;
         }
+        self.merge();
+    }
+
+    /// Merge rows of the same sample and key.
+    pub fn merge(&mut self) {
         self.rows.sort_by_key(|(sample, row)| (*sample, row.key()));
         self.rows.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0 && later.1.key() == earlier.1.key();
@@ -39,6 +44,16 @@ impl<R: Row> Series<R> {
             }
             same
         });
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// There are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Sample number and row, in order.
@@ -83,6 +98,12 @@ impl SampleClock {
         (self.sample + 1).saturating_mul(self.interval_ps)
     }
 
+    /// Double the interval; the series must be halved.
+    pub fn coarsen(&mut self) {
+        self.interval_ps = self.interval_ps.saturating_mul(2);
+        self.sample /= 2;
+    }
+
     /// Go to the sample that holds `now_ps`; how often the series must be halved for it.
     pub fn advance_to(&mut self, now_ps: u64) -> u32 {
         let mut halvings = 0;
@@ -124,6 +145,17 @@ mod tests {
         series.halve();
         let rows: Vec<_> = series.rows().iter().map(|(s, r)| (*s, r.key, r.sum)).collect();
         assert_eq!(rows, [(0, 1, 11), (0, 2, 20), (1, 2, 5)]);
+    }
+
+    #[test]
+    fn rows_of_one_sample_that_came_in_two_parts_merge() {
+        let mut series = Series::new();
+        for (sample, key, sum) in [(0, 1, 10), (1, 1, 1), (1, 2, 2), (1, 1, 4)] {
+            series.push(sample, Count { key, sum });
+        }
+        series.merge();
+        let rows: Vec<_> = series.rows().iter().map(|(s, r)| (*s, r.key, r.sum)).collect();
+        assert_eq!(rows, [(0, 1, 10), (1, 1, 5), (1, 2, 2)]);
     }
 
     #[test]

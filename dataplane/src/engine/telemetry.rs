@@ -3,132 +3,14 @@
 use super::host::Host;
 use super::line::{Line, LineTotals};
 use super::nic::PRIORITIES;
+use super::rows::{LinkRow, QpRow, QueueRow};
 use super::series::{Row, SampleClock, Series};
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
 use crate::fabric::Switch;
 
-/// What one direction of a link carried in a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkRow {
-    /// `2 * link`, plus 1 for the direction that leaves end b.
-    pub direction: u32,
-    /// Frame bytes with FCS, of frames that began.
-    pub tx_bytes: u64,
-    /// Frames that began.
-    pub tx_packets: u64,
-    /// RoCE payload of them.
-    pub data_bytes: u64,
-    /// Time that the line was in use.
-    pub busy_ps: u64,
-    /// Time that the sending port was paused for the data priority.
-    pub paused_ps: u64,
-}
-
-/// One egress queue in a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueRow {
-    /// The node is a switch, not a NIC.
-    pub is_switch: bool,
-    /// Index of the node.
-    pub node: u32,
-    /// Port.
-    pub port: u16,
-    /// Priority.
-    pub priority: u8,
-    /// Bytes queued at the end of the sample.
-    pub depth_bytes: u64,
-    /// Most bytes queued at once.
-    pub max_depth_bytes: u64,
-    /// Packets marked.
-    pub marked_packets: u64,
-    /// Packets dropped.
-    pub dropped_packets: u64,
-    /// Bytes of them.
-    pub dropped_bytes: u64,
-    /// Pause frames sent by this port for this priority.
-    pub pause_frames_sent: u64,
-    /// Pause frames that arrived at this port for this priority.
-    pub pause_frames_received: u64,
-}
-
-/// Rate of one sender at the end of a sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QpRow {
-    /// Rank that sends.
-    pub source_rank: u32,
-    /// Rank that receives.
-    pub destination_rank: u32,
-    /// Queue pair number at the source.
-    pub qp: u32,
-    /// Rate in use.
-    pub current_rate_bps: u64,
-    /// Rate aimed at.
-    pub target_rate_bps: u64,
-    /// Congestion estimate.
-    pub alpha: f64,
-}
-
-impl Row for LinkRow {
-    fn key(&self) -> u64 {
-        u64::from(self.direction)
-    }
-
-    fn merge(&mut self, later: &Self) {
-        self.tx_bytes += later.tx_bytes;
-        self.tx_packets += later.tx_packets;
-        self.data_bytes += later.data_bytes;
-        self.busy_ps += later.busy_ps;
-        self.paused_ps += later.paused_ps;
-    }
-}
-
-impl Row for QueueRow {
-    fn key(&self) -> u64 {
-        let place = u64::from(self.port) << 8 | u64::from(self.priority);
-        u64::from(self.is_switch) << 63 | u64::from(self.node) << 24 | place
-    }
-
-    fn merge(&mut self, later: &Self) {
-        self.depth_bytes = later.depth_bytes;
-        self.max_depth_bytes = self.max_depth_bytes.max(later.max_depth_bytes);
-        self.marked_packets += later.marked_packets;
-        self.dropped_packets += later.dropped_packets;
-        self.dropped_bytes += later.dropped_bytes;
-        self.pause_frames_sent += later.pause_frames_sent;
-        self.pause_frames_received += later.pause_frames_received;
-    }
-}
-
-impl QueueRow {
-    fn copy_identity(&mut self, from: &Self) {
-        self.is_switch = from.is_switch;
-        self.node = from.node;
-        self.port = from.port;
-        self.priority = from.priority;
-    }
-
-    /// Nothing was queued, marked, dropped or paused.
-    fn is_empty(&self) -> bool {
-        self.depth_bytes
-            | self.max_depth_bytes
-            | self.marked_packets
-            | self.dropped_packets
-            | self.pause_frames_sent
-            | self.pause_frames_received
-            == 0
-    }
-}
-
-impl Row for QpRow {
-    fn key(&self) -> u64 {
-        u64::from(self.source_rank) << 32 | u64::from(self.qp)
-    }
-
-    fn merge(&mut self, later: &Self) {
-        *self = *later;
-    }
-}
+/// Rows that one series may have: past it the interval doubles, whatever `max_samples` allows.
+const MAX_ROWS: usize = 1 << 20;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -140,6 +22,8 @@ pub struct Telemetry {
     senders: Vec<(NodeId, u16)>,
     previous: Vec<(LineTotals, u64)>,
     is_active: bool,
+    /// Number of the sample that was closed last.
+    last_taken: Option<u32>,
     /// Every queue of the job since the start: of NICs by index, then of switches by port; eight
     /// priorities each. Rows of nodes in other processes stay zero.
     queue_totals: Vec<QueueRow>,
@@ -168,6 +52,7 @@ impl Telemetry {
             senders: topology.directions.iter().map(|d| (d.from.node, d.from.port)).collect(),
             previous: vec![Default::default(); topology.directions.len()],
             is_active: false,
+            last_taken: None,
             queue_totals: vec![QueueRow::default(); offset],
             switch_offsets,
             links: Series::new(),
@@ -236,12 +121,25 @@ impl Telemetry {
         if std::mem::take(&mut self.is_active) {
             self.take(self.clock.end_ps(), hosts, switches, lines);
         }
+        while self.rows_of_longest() > MAX_ROWS && self.clock.sample() > 0 {
+            self.clock.coarsen();
+            self.halve();
+        }
         for _ in 0..self.clock.advance_to(now_ps) {
-            self.links.halve();
-            self.queues.halve();
-            self.qps.halve();
+            self.halve();
         }
         self.next_sample_ps = self.clock.end_ps();
+    }
+
+    fn rows_of_longest(&self) -> usize {
+        self.links.len().max(self.queues.len()).max(self.qps.len())
+    }
+
+    fn halve(&mut self) {
+        self.last_taken = self.last_taken.map(|sample| sample / 2);
+        self.links.halve();
+        self.queues.halve();
+        self.qps.halve();
     }
 
     /// Close the sample that holds `now_ps`, the last one.
@@ -268,6 +166,12 @@ impl Telemetry {
         self.take_nic_queues(hosts);
         self.take_switch_queues(switches);
         self.take_rates(at_ps, hosts);
+        if self.last_taken.replace(self.clock.sample()) == Some(self.clock.sample()) {
+            // The sample was closed before its end, or its interval has doubled since.
+            self.links.merge();
+            self.queues.merge();
+            self.qps.merge();
+        }
     }
 
     fn take_links(

@@ -1,6 +1,7 @@
 //! Jobs on small fabrics: times, bytes and counts that must hold.
 
 use _native::engine::program::Program;
+use _native::engine::rows::LinkRow;
 use _native::engine::testing::{FabricBuilder, clos, pair, star, workloads};
 use _native::engine::{Emulation, Progress};
 use std::sync::Arc;
@@ -92,4 +93,25 @@ fn a_job_repeats_bit_for_bit() {
         (times, world.events_handled(), world.telemetry().queues().to_vec())
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn a_coarse_series_and_a_fine_one_tell_the_same_totals() {
+    let totals = |max_samples| {
+        let mut fabric = star(4);
+        fabric.0.telemetry.max_samples = max_samples;
+        let emulation = finished(fabric, &workloads::ring(4, 6, 1 << 20));
+        let telemetry = emulation.world().telemetry();
+        let links = telemetry.links();
+        let mut places: Vec<_> = links.iter().map(|(s, row)| (*s, row.direction)).collect();
+        places.dedup();
+        assert_eq!(places.len(), links.len(), "one row per sample and direction");
+        let sum = |of: fn(&LinkRow) -> u64| links.iter().map(|(_, row)| of(row)).sum::<u64>();
+        assert!(links.iter().all(|(_, row)| row.busy_ps <= telemetry.interval_ps()));
+        (sum(|r| r.tx_bytes), sum(|r| r.tx_packets), sum(|r| r.data_bytes), sum(|r| r.busy_ps))
+    };
+    let fine = totals(1000);
+    for max_samples in [2, 3, 7, 64] {
+        assert_eq!(totals(max_samples), fine);
+    }
 }

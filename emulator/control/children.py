@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 import yaml
@@ -20,13 +21,15 @@ __all__ = ["Children", "login_url", "spawn_agents"]
 
 _END_TIMEOUT_S: Final = 3.0
 _LOG_TAIL_LINES: Final = 5
+_LOG_TAIL_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class _Child:
     name: str
     process: asyncio.subprocess.Process
-    log: Path
+    log: BinaryIO
+    """What it prints; a file without a name, which nobody can forget to remove."""
 
 
 class Children:
@@ -50,17 +53,16 @@ class Children:
 
     async def launch(self, name: str, config: Path) -> None:
         """Start an agent that has a file already."""
-        log = self._directory / f"{name}.log"
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "emulator", "agent", "--config", str(config)),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=_environment(),
-                # The terminal's Ctrl-C is for the controller, which then stops the agents.
-                start_new_session=True,
-            )
+        log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the child may write
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "emulator", "agent", "--config", str(config)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+            # The terminal's Ctrl-C is for the controller, which then stops the agents.
+            start_new_session=True,
+        )
         self._children.append(_Child(name, process, log))
 
     def ended(self) -> dict[str, str]:
@@ -70,6 +72,10 @@ class Children:
             for child in self._children
             if child.process.returncode is not None
         }
+
+    def forget_files(self) -> None:
+        """Remove the agents' files, which they have read: a killed controller leaves none."""
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     async def end(self) -> None:
         """Wait until all have ended; those that do not are terminated, then killed."""
@@ -94,14 +100,14 @@ async def spawn_agents(
     names: Sequence[str], run: str, broker: BrokerAddress
 ) -> AsyncIterator[Children]:
     """Start agents and see to it that none is left behind."""
-    with tempfile.TemporaryDirectory(prefix="rankwire-") as directory:
-        children = Children(Path(directory))
-        try:
-            for name in names:
-                await children.spawn(name, run, broker)
-            yield children
-        finally:
-            await children.end()
+    children = Children(Path(tempfile.mkdtemp(prefix="rankwire-")))
+    try:
+        for name in names:
+            await children.spawn(name, run, broker)
+        yield children
+    finally:
+        await children.end()
+        children.forget_files()
 
 
 def _agent_document(name: str, run: str, broker: BrokerAddress) -> dict[str, Any]:
@@ -134,9 +140,12 @@ def _how(status: int) -> str:
     return f"its process ended {cause}"
 
 
-def _last_words(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+def _last_words(log: BinaryIO) -> str:
+    # The child shares the position in the file: it must not be moved.
+    with contextlib.suppress(OSError, ValueError):
+        size_bytes = os.fstat(log.fileno()).st_size
+        tail = os.pread(log.fileno(), _LOG_TAIL_BYTES, max(size_bytes - _LOG_TAIL_BYTES, 0))
+        lines = tail.decode(errors="replace").strip().splitlines()
         if lines:
             return ": " + " | ".join(lines[-_LOG_TAIL_LINES:])
     return ""

@@ -166,6 +166,8 @@ class Controller:
     async def _begin(self, command: Command, server: BlobServer) -> None:
         patience_s = self._plan.join_timeout_s
         await self._reach(command, Phase.JOIN, State.JOINED, patience_s)
+        if self._children is not None:
+            self._children.forget_files()
         command.jobs = {
             agent: server.offer(await asyncio.to_thread(self._plan.document(agent).encode))
             for agent in self._plan.agents

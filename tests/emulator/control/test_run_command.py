@@ -17,15 +17,22 @@ JOIN_S = 2.0
 FAREWELL_S = 6.0
 
 
-def test_agents_of_a_killed_controller_are_gone_within_the_promised_time(tmp_path: Path) -> None:
-    """No traffic without a controller."""
+def test_agents_of_a_killed_controller_are_gone_within_the_promised_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No traffic without a controller, and no file with a password."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with command(*SLOW, directory=tmp_path) as controller:
         agents = until_agents(controller, LAB_AGENTS)
-        time.sleep(JOIN_S)
+        until(lambda: not list(temporary.iterdir()))  # they have joined
+        time.sleep(1.0)
         controller.send_signal(signal.SIGKILL)
         since = time.monotonic()
         until(lambda: not any(map(is_alive, agents.values())))
         assert time.monotonic() - since < PROMISED_S
+    assert list(temporary.iterdir()) == []
 
 
 def test_agents_of_a_frozen_controller_end_as_well(tmp_path: Path) -> None:

@@ -48,6 +48,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def is_running(pid: int) -> bool:
+    """Return whether the engine of an agent has started: it has a thread of its own then."""
+    with contextlib.suppress(OSError):
+        threads = Path(f"/proc/{pid}/task").glob("*/comm")
+        return any(thread.read_text().startswith("rankwire-engine") for thread in threads)
+    return False
+
+
 @contextlib.contextmanager
 def command(*words: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
     """Start `rankwire` with some words; it is ended with the block at the latest."""
@@ -72,8 +80,13 @@ def command(*words: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def until_agents(process: subprocess.Popen[str], count: int) -> dict[str, int]:
-    """Wait until a command has started its agents; returns their process ids."""
-    until(lambda: process.poll() is not None or len(agents_of(process.pid)) == count)
+    """Wait until the agents of a command have started their engines; returns process ids."""
+
+    def are_running() -> bool:
+        agents = agents_of(process.pid)
+        return len(agents) == count and all(map(is_running, agents.values()))
+
+    until(lambda: process.poll() is not None or are_running())
     assert process.poll() is None, process.communicate()
     return agents_of(process.pid)
 

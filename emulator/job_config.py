@@ -139,6 +139,8 @@ def _transport(lab: Lab) -> dict[str, Any]:
     return {
         "mtu_bytes": transport.mtu_bytes,
         "qps_per_peer": transport.qps_per_peer,
+        "qp_distribution": transport.qp_distribution,
+        "clear_to_send": transport.clear_to_send,
         "window_packets": transport.window_packets,
         "ack_every_packets": transport.ack_every_packets,
         "ack_delay_ps": transport.ack_delay_ns * 1000,

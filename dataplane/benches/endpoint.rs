@@ -17,6 +17,8 @@ fn queue_pair(end: u32, qp: u32) -> QueuePair {
     let transport = TransportConfig {
         mtu_bytes: MTU_BYTES,
         qps_per_peer: 1,
+        qp_distribution: Default::default(),
+        clear_to_send: false,
         window_packets: 256,
         ack_every_packets: 16,
         ack_delay_ps: 5_000_000,

@@ -190,8 +190,14 @@ pub struct LinkConfig {
 pub struct TransportConfig {
     /// Path MTU: 256, 512, 1024, 2048 or 4096 payload bytes.
     pub mtu_bytes: u32,
-    /// Queue pairs per ordered pair of peers; messages go round robin.
+    /// Queue pairs per ordered pair of peers.
     pub qps_per_peer: u32,
+    /// What a queue pair takes of the messages to its peer; whole messages in turn if missing.
+    #[serde(default)]
+    pub qp_distribution: QpDistribution,
+    /// A receiver tells the sender of each message when it may be sent; off if missing.
+    #[serde(default)]
+    pub clear_to_send: bool,
     /// Packets that may be unacknowledged on one queue pair, at most 2^23.
     pub window_packets: u32,
     /// The responder acknowledges at least every so many packets.
@@ -213,6 +219,18 @@ pub struct TransportConfig {
     /// The retransmission timer adapts; it is constant if missing.
     #[serde(default)]
     pub adaptive_retransmission: Option<AdaptiveRetransmissionConfig>,
+}
+
+/// How messages to one peer use several queue pairs. Both ends have the same. Source: NCCL,
+/// `NCCL_IB_SPLIT_DATA_ON_QPS` 0 and 1.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum QpDistribution {
+    /// Whole messages, each queue pair in turn.
+    #[default]
+    RoundRobin,
+    /// Every message in as many stripes as there are queue pairs.
+    Split,
 }
 
 /// What a requester sends again after a loss. Both ends of a connection have the same.

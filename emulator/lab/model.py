@@ -61,7 +61,13 @@ class Transport(LabPart):
     mtu_bytes: Literal[256, 512, 1024, 2048, 4096] = 4096
     """Path MTU, payload bytes of a full packet."""
     qps_per_peer: Annotated[int, Field(ge=1, le=64)] = 1
-    """Queue pairs per ordered pair of peers; messages go round robin. Source: NCCL default 1."""
+    """Queue pairs per ordered pair of peers. Source: NCCL_IB_QPS_PER_CONNECTION, default 1."""
+    qp_distribution: Literal["round_robin", "split"] = "round_robin"
+    """With several queue pairs: whole messages, each queue pair in turn, or every message in
+    stripes of a multiple of 128 bytes over all. Source: NCCL_IB_SPLIT_DATA_ON_QPS, default 0."""
+    clear_to_send: bool = False
+    """A receiver writes 64 bytes to the sender when it is ready for a message, and the sender waits
+    for them. Source: NCCL's IB transport does so for each receive."""
     window_packets: Annotated[int, Field(ge=1, le=2**23)] = 4096
     """Packets that may be unacknowledged on a queue pair; adapters limit by rate, so it is wide."""
     ack_every_packets: Annotated[int, Field(ge=1, le=65_536)] = 16

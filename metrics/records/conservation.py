@@ -17,8 +17,9 @@ def conservation(
     """The sums of bytes over the run, and whether they agree.
 
     Messages: bytes of completed sends, of completed receives, and of all sends of the programs.
-    Packets: payload that the NICs sent apart from retransmissions, and received; compared only when
-    all operations are complete, and only if the engine counts them.
+    Packets: payload that the NICs sent apart from retransmissions and clear-to-send messages, and
+    received; compared only when all operations are complete, and only if the engine counts them.
+    Clear-to-send messages are no bytes of a collective; they are counted apart.
     """
     done = operations.done
     sums = {
@@ -33,6 +34,7 @@ def conservation(
     return {
         **sums,
         **packets,
+        "clear_to_send_messages": int(np.sum(nic_counters.get("clear_to_send_sent", [0]))),
         "complete": complete,
         "unbalanced_instances": broken,
         "holds": not broken and (whole or not complete),
@@ -60,8 +62,10 @@ def _payload(counters: Mapping[str, Sequence[Any]]) -> dict[str, int]:
     total = {name: int(np.sum(counters.get(name, [0]), dtype=np.uint64)) for name in _PAYLOAD}
     return {
         "nic_sent_bytes": total["data_payload_bytes_sent"]
-        - total["data_payload_bytes_retransmitted"],
-        "nic_received_bytes": total["data_payload_bytes_received"],
+        - total["data_payload_bytes_retransmitted"]
+        - total["clear_to_send_bytes_sent"],
+        "nic_received_bytes": total["data_payload_bytes_received"]
+        - total["clear_to_send_bytes_received"],
     }
 
 
@@ -69,4 +73,6 @@ _PAYLOAD = (
     "data_payload_bytes_sent",
     "data_payload_bytes_retransmitted",
     "data_payload_bytes_received",
+    "clear_to_send_bytes_sent",
+    "clear_to_send_bytes_received",
 )

@@ -164,9 +164,14 @@ def _congestion_control(job: Mapping[str, Any]) -> str:
 
 
 def _conservation(check: Mapping[str, Any]) -> str:
-    """Sent, received and expected bytes, and whether they agree."""
+    """Sent, received and expected bytes, and whether they agree; apart, what announces them."""
     if not check:
         return ""
+    cleared = check.get("clear_to_send_messages", 0)
+    return _bytes(check) + (f", {count_text(cleared)} clear-to-send messages" if cleared else "")
+
+
+def _bytes(check: Mapping[str, Any]) -> str:
     sums = [check[f"{name}_bytes"] for name in ("sent", "received", "expected")]
     if len(set(sums)) == 1:
         return f"{count_text(sums[0])} sent = received = expected"

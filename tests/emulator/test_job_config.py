@@ -36,6 +36,14 @@ def test_no_value_is_missing_where_the_engine_needs_one(name: str) -> None:
     walk(document, "")
 
 
+def test_messages_may_be_split_over_queue_pairs_and_wait_for_their_receivers() -> None:
+    plain = config("loopback-clos")["transport"]
+    assert (plain["qp_distribution"], plain["clear_to_send"]) == ("round_robin", False)
+    overrides = "transport.qp_distribution=split", "transport.clear_to_send=true"
+    changed = config("loopback-clos", *overrides)["transport"]
+    assert (changed["qp_distribution"], changed["clear_to_send"]) == ("split", True)
+
+
 @pytest.mark.parametrize("name", sorted(list_labs()))
 def test_the_engine_takes_the_document_of_every_shipped_lab(name: str) -> None:
     loaded = load(name)

@@ -93,6 +93,23 @@ def predicted(tmp_path: Path) -> Predicted:
     return run
 
 
+@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+def test_clear_to_send_messages_are_no_bytes_of_a_collective(
+    predicted: Predicted, distribution: str
+) -> None:
+    """One for each message; bytes are conserved, and the clear-to-send messages counted apart."""
+    settings = ("clear_to_send=true", "qps_per_peer=4", f"qp_distribution={distribution}")
+    changes = [part for setting in settings for part in ("--set", f"transport.{setting}")]
+    status, out = predicted("loopback-clos", "--profile", "all-to-all,repeats=1", *changes)
+    assert status == 0
+    records = load(out)
+    check = records.run["byte_conservation"]
+    assert check["complete"]
+    assert check["holds"]
+    assert check["clear_to_send_messages"] == len(records.flows)
+    assert check["nic_received_bytes"] == records.flows["size_bytes"].sum()
+
+
 def test_the_command_writes_records_and_report_and_names_them(
     predicted: Predicted, capsys: pytest.CaptureFixture[str]
 ) -> None:

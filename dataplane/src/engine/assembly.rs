@@ -56,7 +56,9 @@ impl<'a> HostBuilder<'a> {
         let rate_bps = self.topology.directions[egress as usize].rate_bps;
         let connections = self.connections.get(&rank).map_or(&[][..], Vec::as_slice);
         let nic = Nic::new(self.config, &self.addresses, rank, rate_bps, connections);
-        Ok(Host::new(Executor::new(program.clone()), nic))
+        let clear_to_send = self.config.transport.clear_to_send;
+        let executor = Executor::new(program.clone()).with_clear_to_send(clear_to_send);
+        Ok(Host::new(executor, nic))
     }
 }
 

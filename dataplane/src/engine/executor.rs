@@ -26,6 +26,15 @@ pub enum Action {
         /// The RECV of the peer, which travels as immediate data.
         peer_op: u32,
     },
+    /// Tell the sender of a message that it may be sent.
+    Clear {
+        /// The RECV.
+        op: u32,
+        /// Rank that sends.
+        peer: u32,
+        /// The SEND of the peer, which travels as immediate data.
+        peer_op: u32,
+    },
     /// Answer with `handle_delay_end(op)` at `at_ps`.
     Delay {
         /// The DELAY.
@@ -60,7 +69,9 @@ pub struct Executor {
     dependents: (Vec<u32>, Vec<u32>),
     /// Dependencies of each operation that are not complete.
     waiting: Vec<u32>,
+    /// RECV: the message has arrived. SEND: the receiver is ready.
     has_arrived: Vec<bool>,
+    clear_to_send: bool,
     start_ps: Vec<u64>,
     end_ps: Vec<u64>,
     lanes: Vec<Lane>,
@@ -81,6 +92,7 @@ impl Executor {
             dependents: program.dependents(),
             waiting: program.dep_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect(),
             has_arrived: vec![false; program.len()],
+            clear_to_send: false,
             start_ps: vec![NEVER_PS; program.len()],
             end_ps: vec![NEVER_PS; program.len()],
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
@@ -91,6 +103,13 @@ impl Executor {
             done: 0,
             program,
         }
+    }
+
+    /// The same, but a SEND waits for its receiver: RECVs announce themselves when they start, and
+    /// `handle_cleared` is called at the other end.
+    pub fn with_clear_to_send(mut self, clear_to_send: bool) -> Self {
+        self.clear_to_send = clear_to_send;
+        self
     }
 
     /// Start every operation without dependencies.
@@ -115,6 +134,26 @@ impl Executor {
             }
         }
         expected
+    }
+
+    /// The receiver of SEND `op` is ready. False if there is no such SEND or that was known.
+    pub fn handle_cleared(&mut self, op: u32) -> bool {
+        let index = op as usize;
+        let expected = index < self.program.len()
+            && self.program.op_kind(op) == OpKind::Send
+            && !self.has_arrived[index];
+        if expected {
+            self.has_arrived[index] = true;
+            if self.start_ps[index] != NEVER_PS {
+                self.post(op);
+            }
+        }
+        expected
+    }
+
+    /// SEND `op` may be posted as soon as it starts.
+    pub fn is_cleared(&self, op: u32) -> bool {
+        !self.clear_to_send || self.has_arrived[op as usize]
     }
 
     /// The last byte of SEND `op` is acknowledged.
@@ -188,15 +227,18 @@ impl Executor {
         match self.program.op_kind(op) {
             OpKind::Join => self.complete_at_once(now_ps, op),
             OpKind::Receive if self.has_arrived[index] => self.complete_at_once(now_ps, op),
-            OpKind::Receive => self.start_ps[index] = now_ps,
+            OpKind::Receive => {
+                self.start_ps[index] = now_ps;
+                if self.clear_to_send {
+                    let (peer, peer_op) = (self.program.peer[index], self.program.peer_op[index]);
+                    self.actions.push_back(Action::Clear { op, peer, peer_op });
+                }
+            }
             OpKind::Send => {
                 self.start_ps[index] = now_ps;
-                self.actions.push_back(Action::Post {
-                    op,
-                    peer: self.program.peer[index],
-                    size_bytes: self.program.size_bytes[index],
-                    peer_op: self.program.peer_op[index],
-                });
+                if self.is_cleared(op) {
+                    self.post(op);
+                }
             }
             OpKind::Delay if self.program.lane[index] == NO_LANE => self.start_delay(now_ps, op),
             OpKind::Delay => {
@@ -205,6 +247,16 @@ impl Executor {
                 self.stirred_lanes.push(lane);
             }
         }
+    }
+
+    fn post(&mut self, op: u32) {
+        let index = op as usize;
+        self.actions.push_back(Action::Post {
+            op,
+            peer: self.program.peer[index],
+            size_bytes: self.program.size_bytes[index],
+            peer_op: self.program.peer_op[index],
+        });
     }
 
     fn start_next_on_lane(&mut self, now_ps: u64, lane: u32) {
@@ -255,109 +307,5 @@ impl Executor {
                 self.ready.push_back(dependent);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::ProgramBuilder;
-    use super::*;
-
-    fn started(builder: ProgramBuilder) -> Executor {
-        let mut executor = Executor::new(Arc::new(builder.finish()));
-        executor.start(0);
-        executor
-    }
-
-    fn actions(executor: &mut Executor) -> Vec<Action> {
-        std::iter::from_fn(|| executor.poll_action()).collect()
-    }
-
-    #[test]
-    fn joins_complete_at_once_in_dependency_order() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.join(&[2]);
-        builder.join(&[]);
-        builder.join(&[1]);
-        let mut executor = started(builder);
-        assert!(executor.is_done());
-        let mut completions = Vec::new();
-        executor.take_completions(&mut completions);
-        assert_eq!(completions.iter().map(|c| c.op).collect::<Vec<_>>(), [1, 2, 0]);
-    }
-
-    #[test]
-    fn a_lane_runs_one_delay_at_a_time_lowest_ready_index_first() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.delay(10, 0, &[2]);
-        builder.delay(20, 0, &[]);
-        builder.join(&[]);
-        let mut executor = started(builder);
-        assert_eq!(actions(&mut executor), [Action::Delay { op: 0, at_ps: 10 }]);
-        executor.handle_delay_end(10, 0);
-        assert_eq!(actions(&mut executor), [Action::Delay { op: 1, at_ps: 30 }]);
-        executor.handle_delay_end(30, 1);
-        assert!(executor.is_done());
-    }
-
-    #[test]
-    fn delays_without_a_lane_run_side_by_side() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.delay(10, NO_LANE, &[]);
-        builder.delay(20, NO_LANE, &[]);
-        assert_eq!(actions(&mut started(builder)).len(), 2);
-    }
-
-    #[test]
-    fn delays_of_no_time_pass_a_lane_at_once() {
-        let mut builder = ProgramBuilder::new(0);
-        for _ in 0..3 {
-            builder.delay(0, 0, &[]);
-        }
-        assert!(started(builder).is_done());
-    }
-
-    #[test]
-    fn a_message_may_arrive_before_its_receive_starts() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.delay(50, 0, &[]);
-        builder.receive(1, 8, 3, &[0]);
-        let mut executor = started(builder);
-        assert!(executor.handle_message(5, 1));
-        assert_eq!(executor.ops_done(), 0);
-        executor.handle_delay_end(50, 0);
-        assert!(executor.is_done());
-        assert_eq!((executor.start_ps()[1], executor.end_ps()[1]), (50, 50));
-    }
-
-    #[test]
-    fn a_receive_waits_for_its_message() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.receive(1, 8, 3, &[]);
-        let mut executor = started(builder);
-        assert_eq!(executor.pending().collect::<Vec<_>>(), [0]);
-        assert!(executor.handle_message(70, 0));
-        assert_eq!((executor.start_ps()[0], executor.end_ps()[0]), (0, 70));
-    }
-
-    #[test]
-    fn a_second_message_for_one_receive_is_refused() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.receive(1, 8, 3, &[]);
-        let mut executor = started(builder);
-        assert!(executor.handle_message(70, 0));
-        assert!(!executor.handle_message(80, 0));
-        assert!(!executor.handle_message(80, 99));
-    }
-
-    #[test]
-    fn a_send_is_posted_with_the_peers_operation_as_immediate() {
-        let mut builder = ProgramBuilder::new(0);
-        builder.send(4, 1000, 17, &[]);
-        let mut executor = started(builder);
-        let post = Action::Post { op: 0, peer: 4, size_bytes: 1000, peer_op: 17 };
-        assert_eq!(actions(&mut executor), [post]);
-        executor.handle_sent(9, 0);
-        assert!(executor.is_done());
     }
 }

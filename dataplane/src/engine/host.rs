@@ -128,6 +128,9 @@ impl Host {
             Action::Post { op, peer, size_bytes, peer_op } => {
                 self.nic.post(now_ps, peer, op, size_bytes, peer_op);
             }
+            Action::Clear { op, peer, peer_op } => {
+                self.nic.clear_to_send(now_ps, peer, op, peer_op);
+            }
         }
     }
 
@@ -143,6 +146,11 @@ impl Host {
                 if self.executor.handle_message(now_ps, immediate) {
                     self.messages[immediate as usize].marked_packets = marked_packets;
                 } else {
+                    self.unexpected_messages += 1;
+                }
+            }
+            NicEvent::Cleared { id } => {
+                if !self.executor.handle_cleared(id) {
                     self.unexpected_messages += 1;
                 }
             }

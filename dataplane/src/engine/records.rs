@@ -4,6 +4,7 @@
 //! carry, so that the tables of several processes add up. Final records hold local rows only.
 
 use super::host::Host;
+use super::nic::CLEAR_TO_SEND_BYTES;
 use super::program::OpKind;
 use super::world::{Medium, RankCompletion, World};
 
@@ -102,7 +103,11 @@ impl<M: Medium> World<M> {
     /// Totals on the way.
     pub fn snapshot(&self) -> Snapshot {
         let hosts = || self.hosts().map(|(_, host)| host);
-        let delivered = |host: &Host| host.nic().counters().transport.data_payload_bytes_received;
+        let delivered = |host: &Host| {
+            let counters = host.nic().counters();
+            let control_bytes = counters.clear_to_send_received * CLEAR_TO_SEND_BYTES;
+            counters.transport.data_payload_bytes_received - control_bytes
+        };
         Snapshot {
             totals: vec![
                 ("now_ps", self.now_ps()),
@@ -279,6 +284,9 @@ impl<M: Medium> World<M> {
             "ecn_marked_packets": U64 = c.transport.ecn_marked_packets,
             "cnps_sent": U64 = c.cnps_sent,
             "cnps_handled": U64 = c.cnps_handled,
+            "clear_to_send_sent": U64 = c.clear_to_send_sent,
+            "clear_to_send_bytes_sent": U64 = c.clear_to_send_sent * CLEAR_TO_SEND_BYTES,
+            "clear_to_send_bytes_received": U64 = c.clear_to_send_received * CLEAR_TO_SEND_BYTES,
             "acks_sent": U64 = c.transport.acks_sent,
             "naks_sent": U64 = c.transport.naks_sent,
             "out_of_sequence": U64 = c.transport.out_of_sequence,
@@ -342,6 +350,9 @@ fn describe(host: &Host, op: u32) -> Blocked {
     let waiting_for = match (kind, failure) {
         (OpKind::Send | OpKind::Receive, Some(failure)) => {
             format!("queue pair {:#08x}, which failed: {}", failure.qp, failure.reason)
+        }
+        (OpKind::Send, None) if !host.executor().is_cleared(op) => {
+            "the receiver's readiness".into()
         }
         (OpKind::Send, None) => "its acknowledgement".into(),
         (OpKind::Receive, None) => "its message".into(),

@@ -146,6 +146,8 @@ mod tests {
         TransportConfig {
             mtu_bytes: 4096,
             qps_per_peer: 1,
+            qp_distribution: Default::default(),
+            clear_to_send: false,
             window_packets: 64,
             ack_every_packets: 1,
             ack_delay_ps: 0,

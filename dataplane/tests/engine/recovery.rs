@@ -1,8 +1,11 @@
 //! Loss and failure: what is dropped arrives in the end, and what cannot arrive is told.
 
-use _native::config::CongestionControlConfig;
-use _native::engine::testing::{FabricBuilder, star, workloads};
+use _native::config::{CongestionControlConfig, QpDistribution};
+use _native::engine::nic::CLEAR_TO_SEND_BYTES;
+use _native::engine::program::Program;
+use _native::engine::testing::{DELAY_PS, FabricBuilder, star, workloads};
 use _native::engine::{Emulation, Progress};
+use std::sync::Arc;
 
 const SIZE_BYTES: u64 = 4 << 20;
 
@@ -104,4 +107,79 @@ fn messages_to_one_peer_take_its_queue_pairs_in_turn() {
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen.len(), 2 * 4);
+}
+
+#[test]
+fn a_split_message_goes_over_all_queue_pairs_and_is_complete_when_its_parts_are() {
+    let mut fabric = lossy(8, 200_000);
+    fabric.0.transport.qps_per_peer = 4;
+    fabric.0.transport.qp_distribution = QpDistribution::Split;
+    let programs = workloads::incast(8, SIZE_BYTES);
+    let mut emulation = Emulation::new(fabric.0, &programs).expect("a valid job");
+    assert_eq!(emulation.advance(None, 100_000_000), Progress::Done);
+    assert_eq!(total(&emulation, |c| c.transport.data_payload_bytes_received), 7 * SIZE_BYTES);
+    let per_message: u64 = emulation
+        .world()
+        .hosts()
+        .flat_map(|(_, host)| host.messages())
+        .map(|message| u64::from(message.retransmitted_packets))
+        .sum();
+    assert!(per_message > 0);
+    assert_eq!(per_message, total(&emulation, |c| c.transport.retransmitted_packets));
+}
+
+#[test]
+fn one_split_message_uses_every_queue_pair() {
+    let mut fabric = star(2);
+    fabric.0.transport.qps_per_peer = 4;
+    fabric.0.transport.qp_distribution = QpDistribution::Split;
+    let mut emulation =
+        Emulation::new(fabric.0, &workloads::one_message(SIZE_BYTES)).expect("a valid job");
+    assert_eq!(emulation.advance(None, 100_000_000), Progress::Done);
+    emulation.world_mut().finish_telemetry();
+    let mut seen: Vec<u32> =
+        emulation.world().telemetry().qps().iter().map(|(_, row)| row.qp).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 4);
+}
+
+#[test]
+fn each_message_waits_for_one_clear_to_send_message() {
+    let mut fabric = star(3);
+    fabric.0.transport.clear_to_send = true;
+    fabric.0.transport.qps_per_peer = 2;
+    fabric.0.transport.qp_distribution = QpDistribution::Split;
+    let programs = workloads::ring(3, 8, 100_000);
+    let without_ps = finish_ps(star(3), &programs);
+    let mut emulation = Emulation::new(fabric.0, &programs).expect("a valid job");
+    assert_eq!(emulation.advance(None, 100_000_000), Progress::Done);
+    let sent = total(&emulation, |c| c.clear_to_send_sent);
+    assert_eq!((sent, total(&emulation, |c| c.clear_to_send_received)), (3 * 8, 3 * 8));
+    let payload = total(&emulation, |c| c.transport.data_payload_bytes_received);
+    assert_eq!(payload, 3 * 8 * (100_000 + CLEAR_TO_SEND_BYTES));
+    let delivered = ("bytes_delivered", 3 * 8 * 100_000);
+    assert!(emulation.world().snapshot().totals.contains(&delivered));
+    let later_ps = emulation.world().now_ps() - without_ps;
+    let one_way_ps = 2 * DELAY_PS;
+    assert!(later_ps >= one_way_ps, "only the first step waits, for at least one way: {later_ps}");
+}
+
+fn finish_ps(fabric: FabricBuilder, programs: &[Arc<Program>]) -> u64 {
+    let mut emulation = Emulation::new(fabric.0, programs).expect("a valid job");
+    assert_eq!(emulation.advance(None, 100_000_000), Progress::Done);
+    emulation.world().now_ps()
+}
+
+#[test]
+fn a_send_whose_receiver_never_is_ready_says_so() {
+    let mut fabric = star(2);
+    fabric.0.transport.clear_to_send = true;
+    fabric.0.switches[0].routes[0].clear();
+    let programs = workloads::one_message(SIZE_BYTES);
+    let mut emulation = Emulation::new(fabric.0, &programs).expect("a valid job");
+    assert_eq!(emulation.advance(None, 100_000_000), Progress::Stalled);
+    let blocked = emulation.world().blocked(10);
+    let send = blocked.iter().find(|op| op.rank == 0).expect("rank 0 waits");
+    assert_eq!(send.waiting_for, "the receiver's readiness");
 }

@@ -18,6 +18,8 @@ pub fn transport() -> TransportConfig {
     TransportConfig {
         mtu_bytes: 1024,
         qps_per_peer: 1,
+        qp_distribution: Default::default(),
+        clear_to_send: false,
         window_packets: 64,
         ack_every_packets: 4,
         ack_delay_ps: 5 * US,

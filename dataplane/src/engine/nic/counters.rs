@@ -21,6 +21,10 @@ pub struct NicCounters {
     pub pause_frames_received: u64,
     /// Packets for a queue pair or from an address that the NIC is not connected to.
     pub unknown_qp_packets: u64,
+    /// Clear-to-send messages posted.
+    pub clear_to_send_sent: u64,
+    /// Clear-to-send messages that arrived.
+    pub clear_to_send_received: u64,
     /// Sums over the queue pairs.
     pub transport: QpCounters,
 }

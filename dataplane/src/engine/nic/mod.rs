@@ -3,86 +3,33 @@
 //! It knows no program and no clock: messages come in by [`Nic::post`] and go out as [`NicEvent`]s.
 
 mod counters;
+mod event;
 mod pacer;
 mod pair;
 mod port;
+mod striping;
 
 pub use counters::NicCounters;
+pub use event::{Departure, NicEvent, QpSample};
 pub use port::{ControlQueueSample, NicPort, PRIORITIES};
 
 use super::connections::Connection;
 use super::lazy_timers::LazyTimers;
 use crate::config::{ClassConfig, JobConfig};
-use crate::congestion::{CongestionControl, NotificationPoint, RateSample};
+use crate::congestion::{CongestionControl, NotificationPoint};
 use crate::roce::opcode::Opcode;
 use crate::roce::packet::Ecn;
-use crate::roce::queue_pair::{FailureReason, Message, QpEvent};
+use crate::roce::queue_pair::{Message, QpEvent};
 use crate::roce::{Frame, Packet, cnp};
 use pacer::Pacer;
 use pair::{Pair, Posted, index_numbers};
 use std::collections::{BTreeMap, VecDeque};
+use striping::{Peer, Sent, Striping, stripes};
 
 const NONE: u32 = u32::MAX;
-
-/// What happened to a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NicEvent {
-    /// A posted message is acknowledged.
-    Sent {
-        /// As posted.
-        id: u32,
-        /// Packets sent again.
-        retransmitted_packets: u32,
-        /// Notifications that came while it was the oldest of its queue pair.
-        cnps: u32,
-    },
-    /// A message arrived whole.
-    Received {
-        /// Its immediate data.
-        immediate: u32,
-        /// Packets of it that arrived with congestion experienced.
-        marked_packets: u32,
-    },
-    /// A queue pair stopped for good.
-    Failed {
-        /// Rank of its other end.
-        peer_rank: u32,
-        /// Number of the queue pair.
-        qp: u32,
-        /// Why.
-        reason: FailureReason,
-    },
-}
-
-/// A frame that left the port.
-#[derive(Debug)]
-pub struct Departure {
-    /// The frame.
-    pub frame: Frame,
-    /// When its first bit left.
-    pub start_ps: u64,
-    /// When its last bit left.
-    pub end_ps: u64,
-}
-
-/// The queue pairs towards one rank.
-#[derive(Clone, Copy, Debug)]
-struct Peer {
-    first: u32,
-    count: u32,
-    next: u32,
-}
-
-/// State of a sender's rate, for time series.
-#[derive(Clone, Copy, Debug)]
-pub struct QpSample {
-    /// Rank of the other end.
-    pub peer_rank: u32,
-    /// Queue pair number.
-    pub qp: u32,
-    /// The rate.
-    pub rate: RateSample,
-}
+/// Payload of a clear-to-send message: one slot of the sender's queue of posted receives. Source:
+/// NCCL, `net_ib`, an RDMA WRITE of `struct ncclIbSendFifo`.
+pub const CLEAR_TO_SEND_BYTES: u64 = 64;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -95,7 +42,11 @@ pub struct Nic {
     /// Index in `pairs` of each queue pair number; `NONE` where there is none.
     pair_of_qp: Vec<u32>,
     pairs: Vec<Pair>,
+    /// Queue pairs that send to a rank.
     peers: BTreeMap<u32, Peer>,
+    /// First queue pair that receives from a rank.
+    first_receiving: BTreeMap<u32, u32>,
+    striping: Striping,
     notification_point: NotificationPoint,
     port: NicPort,
     pacer: Pacer,
@@ -116,6 +67,7 @@ impl Nic {
     ) -> Self {
         let mut pairs = Vec::new();
         let mut peers = BTreeMap::new();
+        let mut first_receiving = BTreeMap::new();
         for connection in connections {
             let pair = Pair::new(config, addresses, rank, rate_bps, connection);
             if connection.source_rank == rank {
@@ -126,6 +78,9 @@ impl Nic {
                     next: 0,
                 });
                 peer.count += 1;
+            } else {
+                let index = pairs.len() as u32;
+                first_receiving.entry(connection.source_rank).or_insert(index);
             }
             pairs.push(pair);
         }
@@ -136,6 +91,11 @@ impl Nic {
             first_qp: pairs.iter().map(Pair::number).min().unwrap_or(0),
             pair_of_qp: index_numbers(&pairs),
             peers,
+            first_receiving,
+            striping: Striping::new(
+                config.transport.qp_distribution,
+                config.transport.qps_per_peer,
+            ),
             notification_point: NotificationPoint::new(&config.notification_point),
             port: NicPort::new(rate_bps),
             pacer: Pacer::new(pairs.len()),
@@ -146,14 +106,35 @@ impl Nic {
         }
     }
 
-    /// Send a message to a rank that the NIC is connected to; messages take its queue pairs in turn.
+    /// Send a message to a rank that the NIC is connected to.
     pub fn post(&mut self, now_ps: u64, peer_rank: u32, id: u32, size_bytes: u64, immediate: u32) {
         let Some(peer) = self.peers.get_mut(&peer_rank) else {
             debug_assert!(false, "no connection to rank {peer_rank}");
             return;
         };
-        let index = peer.first + peer.next;
-        peer.next = (peer.next + 1) % peer.count;
+        if self.striping.is_on() {
+            let pairs = peer.pairs();
+            for (index, bytes) in pairs.zip(stripes(size_bytes, peer.count)) {
+                self.post_on(now_ps, index, id, bytes, immediate);
+            }
+        } else {
+            let index = peer.take_turn();
+            self.post_on(now_ps, index, id, size_bytes, immediate);
+        }
+    }
+
+    /// Tell the sender of the message for `id` that it may be sent; `immediate` is its operation. It
+    /// goes against the direction of the data, on the first queue pair.
+    pub fn clear_to_send(&mut self, now_ps: u64, peer_rank: u32, id: u32, immediate: u32) {
+        let Some(&index) = self.first_receiving.get(&peer_rank) else {
+            debug_assert!(false, "no connection from rank {peer_rank}");
+            return;
+        };
+        self.counters.clear_to_send_sent += 1;
+        self.post_on(now_ps, index, id, CLEAR_TO_SEND_BYTES, immediate);
+    }
+
+    fn post_on(&mut self, now_ps: u64, index: u32, id: u32, size_bytes: u64, immediate: u32) {
         let pair = &mut self.pairs[index as usize];
         pair.qp.post_write(Message { id: u64::from(id), size_bytes, immediate });
         pair.posted.push_back(Posted { cnps: 0 });
@@ -243,14 +224,22 @@ impl Nic {
         match event {
             QpEvent::SendCompleted { id, retransmitted_packets } => {
                 let cnps = pair.posted.pop_front().map_or(0, |posted| posted.cnps);
-                self.events.push_back(NicEvent::Sent {
-                    id: id as u32,
-                    retransmitted_packets,
-                    cnps,
-                });
+                // What leaves on a receiving queue pair is a clear-to-send message.
+                if pair.is_source() {
+                    self.handle_sent(id as u32, Sent { retransmitted_packets, cnps });
+                }
             }
-            QpEvent::MessageReceived { immediate, marked_packets, .. } => {
-                self.events.push_back(NicEvent::Received { immediate, marked_packets });
+            QpEvent::MessageReceived { immediate, .. } if pair.is_source() => {
+                self.counters.clear_to_send_received += 1;
+                self.events.push_back(NicEvent::Cleared { id: immediate });
+            }
+            QpEvent::MessageReceived { immediate, size_bytes, marked_packets } => {
+                let peer_rank = pair.peer_rank;
+                let whole =
+                    self.striping.handle_received(peer_rank, immediate, size_bytes, marked_packets);
+                if let Some(marked_packets) = whole {
+                    self.events.push_back(NicEvent::Received { immediate, marked_packets });
+                }
             }
             QpEvent::SequenceError => {
                 let flow = pair.flow();
@@ -269,6 +258,12 @@ impl Nic {
                 let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
                 self.events.push_back(NicEvent::Failed { peer_rank, qp, reason });
             }
+        }
+    }
+
+    fn handle_sent(&mut self, id: u32, stripe: Sent) {
+        if let Some(Sent { retransmitted_packets, cnps }) = self.striping.handle_sent(id, stripe) {
+            self.events.push_back(NicEvent::Sent { id, retransmitted_packets, cnps });
         }
     }
 
@@ -385,6 +380,7 @@ impl Nic {
     /// Bytes that have arrived from a rank of a message that is not complete.
     pub fn receiving_bytes(&self, peer_rank: u32) -> u64 {
         let from_peer = self.pairs.iter().filter(|pair| pair.peer_rank == peer_rank);
-        from_peer.map(|pair| pair.qp.receiving_bytes()).sum()
+        let under_way: u64 = from_peer.map(|pair| pair.qp.receiving_bytes()).sum();
+        under_way + self.striping.receiving_bytes(peer_rank)
     }
 }

@@ -67,6 +67,11 @@ impl Pair {
         }
     }
 
+    /// Messages leave here; otherwise they arrive, and only clear-to-send messages leave.
+    pub fn is_source(&self) -> bool {
+        self.controller.is_some()
+    }
+
     pub fn flow(&self) -> FlowKey {
         let address = self.qp.address();
         FlowKey {

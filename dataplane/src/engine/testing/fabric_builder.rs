@@ -147,6 +147,8 @@ fn transport() -> TransportConfig {
     TransportConfig {
         mtu_bytes: 4096,
         qps_per_peer: 1,
+        qp_distribution: Default::default(),
+        clear_to_send: false,
         window_packets: 1 << 16,
         ack_every_packets: 16,
         ack_delay_ps: 4 * PS_PER_US,

@@ -4,5 +4,5 @@ mod fabric_builder;
 mod program_builder;
 pub mod workloads;
 
-pub use fabric_builder::{FabricBuilder, clos, pair, star};
+pub use fabric_builder::{DELAY_PS, FabricBuilder, clos, pair, star};
 pub use program_builder::ProgramBuilder;

@@ -114,12 +114,11 @@ class TestOurRequests:
         assert session.ours()["retransmitted_packets"] == 0
 
     def test_an_overtaken_packet_is_sent_again(self, bench: Bench) -> None:
-        """The kernel drops what overtakes."""
+        """The kernel drops what overtakes, and asks again for what it then lacks."""
         session = to_guest(bench, Fault.OVERTAKE)
         kernel = write(session)
-        assert kernel["out_of_seq_request"] == session.wire.to_us.naks >= 1
-        assert session.ours()["packet_seq_err"] >= 1
-        assert kernel["duplicate_request"] >= 1
+        assert kernel["out_of_seq_request"] == session.wire.to_us.naks == 2
+        assert session.ours()["local_ack_timeout_err"] == 0
 
     def test_a_lone_damaged_packet_is_met_with_silence(self, bench: Bench) -> None:
         """Only our timer helps: nothing comes back for a packet with a wrong ICRC."""

@@ -88,8 +88,10 @@ class Direction:
         out: list[bytes] = []
         for frame in frames:
             if frame[12:14] == ETHER_TYPE_IPV4:
+                self._held = [(left - 1, end_ps, held) for left, end_ps, held in self._held]
                 out += self._suffer(now_ps, frame)
-        out += self._release(now_ps, len(frames))
+                out += self._released(now_ps)
+        out += self._released(now_ps)
         self.delivered += len(out)
         return out
 
@@ -130,11 +132,11 @@ class Direction:
                 return fault
         return None
 
-    def _release(self, now_ps: int, passed: int) -> list[bytes]:
+    def _released(self, now_ps: int) -> list[bytes]:
         """Let go what was overtaken often or held for long."""
-        held = [(left - passed, end_ps, frame) for left, end_ps, frame in self._held]
-        self._held = [entry for entry in held if entry[0] > 0 and entry[1] > now_ps]
-        return [frame for left, end_ps, frame in held if left <= 0 or end_ps <= now_ps]
+        free = [entry for entry in self._held if entry[0] <= 0 or entry[1] <= now_ps]
+        self._held = [entry for entry in self._held if entry not in free]
+        return [frame for _, _, frame in free]
 
 
 def socket_drops(port: int) -> int:

@@ -31,6 +31,8 @@ GUEST_ADDRESS = "198.18.7.1"
 HOST_ADDRESS = "198.18.7.2"
 # Room for a path MTU of 4096 bytes and its headers.
 LINK_MTU_BYTES = 4500
+# Booting takes 3 s, and a minute and more where others want the machine as well.
+BOOT_TIMEOUT_S = 300
 
 
 class GuestError(Exception):
@@ -109,7 +111,7 @@ def boot(
     far_end.close()
     peer = KernelPeer(process, console.detach())
     try:
-        peer.release = peer.wait_answer(120)["ready"]
+        peer.release = peer.wait_answer(BOOT_TIMEOUT_S)["ready"]
     except GuestError:
         peer.close()
         raise

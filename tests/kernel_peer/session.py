@@ -43,7 +43,7 @@ def patient() -> dict[str, Any]:
         # A window that the socket buffers of the guest's wire hold.
         "window_packets": 16,
         "ack_every_packets": 4,
-        "ack_delay_ps": MILLISECOND_PS,
+        "ack_delay_ps": 100 * MILLISECOND_PS,
         "retransmission_timeout_ps": 3000 * MILLISECOND_PS,
         "retry_count": 7,
     }
@@ -51,7 +51,11 @@ def patient() -> dict[str, Any]:
 
 def impatient() -> dict[str, Any]:
     """Our transport parameters where losses at the end of a message are common."""
-    return patient() | {"retransmission_timeout_ps": 60 * MILLISECOND_PS, "retry_count": 50}
+    return patient() | {
+        "ack_delay_ps": MILLISECOND_PS,
+        "retransmission_timeout_ps": 60 * MILLISECOND_PS,
+        "retry_count": 50,
+    }
 
 
 def pattern_sha256(start: int, length: int, zeros: int = 0) -> str:
@@ -110,6 +114,14 @@ class Session:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.turn()
+
+    def settle(self) -> None:
+        """Let the wire work until nothing has come for a while."""
+        for _ in self._turns("silence"):
+            before = self.wire.to_us.delivered + self.wire.to_guest.delivered
+            self.pass_time(0.1)
+            if self.wire.to_us.delivered + self.wire.to_guest.delivered == before:
+                return
 
     def _turns(self, what: str, timeout_s: float = 40) -> Iterator[None]:
         """Let time pass until the caller has what it waits for."""

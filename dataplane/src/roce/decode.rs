@@ -65,6 +65,12 @@ pub enum DecodeError {
         /// Bytes between headers and ICRC.
         length_bytes: usize,
     },
+    /// Payload and pad do not fill whole words.
+    #[error("{length_bytes} bytes of payload and pad are no multiple of 4")]
+    Pad {
+        /// Bytes between headers and ICRC.
+        length_bytes: usize,
+    },
     /// The invariant CRC is wrong: the frame was damaged.
     #[error("ICRC {found:#010x}, computed {computed:#010x}")]
     Icrc {
@@ -223,6 +229,9 @@ fn own_body(
     if stray_pad || (!row.has_payload && !padded.is_empty()) {
         let length_bytes = padded.len();
         return Err(DecodeError::UnexpectedPayload { opcode: opcode.0, length_bytes });
+    }
+    if padded.len() % 4 != 0 {
+        return Err(DecodeError::Pad { length_bytes: padded.len() });
     }
     packet.payload = match pattern::locate(payload) {
         Some(offset_bytes) => Payload::Pattern { offset_bytes, length_bytes: payload.len() as u16 },

@@ -1,6 +1,7 @@
 //! The RoCEv2 modules through their public interface.
 
 mod connection;
+mod frames;
 mod pair;
 mod properties;
 mod refusals;

@@ -1,8 +1,6 @@
 //! Frames of other implementations, byte for byte.
-//!
-//! V1 was captured from a hardware NIC, V2 and V3 are vectors of a public dissector's test suite,
-//! F1 to F8 were exchanged with the Linux software RNIC, which drops frames with a wrong ICRC.
 
+use super::frames::*;
 use _native::roce::opcode::Opcode;
 use _native::roce::packet::{Aeth, Bth, Ecn, PauseFrame, Reth};
 use _native::roce::{
@@ -14,37 +12,6 @@ const REQUESTER: u32 = 0x0A00_0001;
 const RESPONDER: u32 = 0x0A00_0002;
 const MAC_1: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const MAC_2: [u8; 6] = [2, 0, 0, 0, 0, 2];
-
-const V1: &str = "e41d2dab2bc27cfe90643b32 0800 45c2003c718c4000401191610a0011010a001201
-    000012b700280000 8100ffff4000011800000000 00000000000000000000000000000000 82fd002a";
-const V2: &str = "45010040047840004011b4d5c0a80007c0a80007 c00012b7002caca2
-    2460ffff000000d300cf1710 4630818be28935d90e9a95505401be885e500000 78f353f3";
-const V3: &str = "6e21face002c11ff 20220000000000000000000000001023
-    20230000000000000000000000001024 c00012b7002ce7c5 2460ffff000000d300cf1710
-    4630818be28935d90e9a95505401be885e500000 3e5b743b";
-const F1: &str = "020000000002 020000000001 0800 456a0044000140004011263c0a0000010a000002
-    c00112b700300000 0a30ffff0000001280000100 00007f00000010000000123400000005
-    68656c6c6f000000 a3f4133a";
-const F2: &str = "020000000002 020000000001 0800 456a00300001400040112650 0a0000020a000001
-    c00112b7001c0000 1100ffff0000001100000100 1f000001 70e31dbe";
-const F3: &str = "020000000002 020000000001 0800 456a00300001400040112650 0a0000020a000001
-    c00112b7001c0000 1100ffff0000001100000103 60000001 6a29e1ca";
-const F4: &str = "020000000002 020000000001 0800 45c2003c00014000401125ec 0a0000020a000001
-    c00112b700280000 8100ffff4000001100000000 00000000000000000000000000000000 00814f9a";
-const F6: &str = "020000000002 020000000001 0800 456a00300001400040112650 0a0000020a000001
-    c00112b7001c0000 1100ffff0000001100000104 2c000001 ff1203a9";
-const F7: &str = "020000000002 020000000001 0800 456a00400001400040112640 0a0000010a000002
-    c00112b7002c0000 0b00ffff0000001280000104 00000000000000000000000000000000 000009c4 f3f15c3a";
-const F8: &str = "020000000002 020000000001 0800 456a003c0001400040112644 0a0000010a000002
-    c00112b700280000 0c00ffff0000001280000105 00007f000000200000001234000009c4 34fa955c";
-const XOFF_PRIORITY_3: &str = "0180c2000001 020000000001 8808 0101 0008 0000 0000 0000 ffff 0000
-    0000 0000 0000 0000000000000000000000000000000000000000000000000000";
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks(2).map(byte).collect()
-}
 
 /// A packet as the software RNIC's peer sent it: DSCP 26, ECT(0), identification 1.
 fn request(opcode: Opcode, psn: u32) -> Packet {
@@ -224,6 +191,16 @@ fn a_changed_identification_breaks_the_icrc() {
     let Ok(Frame::Roce(mut packet)) = decode_forwarding(&hex(F1)) else { panic!("a packet") };
     packet.identification = 2;
     assert!(matches!(decode(&bytes_of(&packet)), Err(DecodeError::Icrc { .. })));
+}
+
+#[test]
+fn a_payload_without_its_pad_is_refused() {
+    let payload = Payload::Forwarded { bytes: [1, 2, 3, 0, 0, 0, 0].into(), pad_bytes: 0 };
+    let mut frame = bytes_of(&Packet { payload, ..request(Opcode::SEND_ONLY, 0) });
+    let end = frame.len() - 4;
+    let crc = icrc(&frame[14..end]).unwrap().to_le_bytes();
+    frame[end..].copy_from_slice(&crc);
+    assert_eq!(decode(&frame), Err(DecodeError::Pad { length_bytes: 3 }));
 }
 
 #[test]

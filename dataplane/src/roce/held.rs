@@ -52,7 +52,8 @@ impl Held {
 
     /// Empties the places in front of `expected_psn`.
     fn move_to(&mut self, expected_psn: u32) {
-        let passed = psn::difference(expected_psn, self.first_psn).max(0) as usize;
+        // What is expected only advances, by up to 2^23 for a READ.
+        let passed = (expected_psn.wrapping_sub(self.first_psn) & psn::MASK_24) as usize;
         for place in self.places.drain(..passed.min(self.places.len())) {
             self.packets -= u32::from(place.is_some());
         }
@@ -82,6 +83,14 @@ mod tests {
         assert_eq!(held.take(2), Some(packet(2)));
         assert!(!held.is_empty());
         assert_eq!(held.take(5), Some(packet(5)));
+        assert!(held.is_empty());
+    }
+
+    #[test]
+    fn a_jump_over_half_the_numbers_empties_the_places_in_front() {
+        let mut held = Held::new(64);
+        assert!(held.keep(&packet(10), 9));
+        assert_eq!(held.take(1 + (1 << 23)), None);
         assert!(held.is_empty());
     }
 

@@ -51,7 +51,8 @@ impl Losses {
         self.lost_below = self.lost_below.max(numbers.end);
     }
 
-    /// The packets in `numbers`, which begin with the oldest in the window, are acknowledged.
+    /// The packets in `numbers`, which begin with the oldest in the window, are acknowledged. The one
+    /// behind them has not arrived, or was not taken: it would be acknowledged as well.
     #[inline]
     pub fn acknowledge(&mut self, numbers: std::ops::Range<u64>) {
         self.scanned = self.scanned.max(numbers.end);
@@ -59,7 +60,7 @@ impl Losses {
             // Nothing has arrived ahead of its turn since.
             return;
         }
-        for number in numbers {
+        for number in numbers.start..=numbers.end {
             let (word, bit) = self.place(number);
             self.arrived[word] &= !bit;
         }
@@ -152,6 +153,15 @@ mod tests {
         losses.acknowledge(0..5);
         losses.arrive(68);
         assert_eq!(drain(&mut losses), (5..65).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn the_oldest_packet_has_not_arrived_whatever_was_said_before() {
+        let mut losses = Losses::new(64, 0);
+        losses.arrive(1);
+        losses.acknowledge(0..1);
+        losses.lose(1..2);
+        assert_eq!(drain(&mut losses), [1]);
     }
 
     #[test]

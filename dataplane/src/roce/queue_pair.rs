@@ -167,6 +167,16 @@ impl QueuePair {
                 self.requester.handle_read_response(now_ps, packet, notes);
             }
         }
+        self.spread_failure();
+    }
+
+    /// When one half has failed the other stops as well. Source: IBTA volume 1, section 10.3.1 (error
+    /// state).
+    fn spread_failure(&mut self) {
+        if self.requester.has_failed() || self.responder.has_failed() {
+            self.requester.stop();
+            self.responder.stop();
+        }
     }
 
     /// When [`QueuePair::handle_timeout`] wants to be called; changes with every other call.
@@ -183,6 +193,7 @@ impl QueuePair {
         self.responder.handle_timeout(now_ps);
         let notes = &mut Notes { counters: &mut self.counters, events: &mut self.events };
         self.requester.handle_timeout(now_ps, notes);
+        self.spread_failure();
     }
 
     /// Takes the acknowledgement that is to be sent now. It may be due after any other call; none

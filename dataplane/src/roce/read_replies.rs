@@ -5,6 +5,10 @@ use super::packet::{Payload, Reth};
 use super::psn;
 use std::collections::VecDeque;
 
+/// READs that a peer with a window of its own may have outstanding. Source: Linux
+/// `drivers/infiniband/sw/rxe/rxe_param.h` (`RXE_MAX_QP_RD_ATOM`).
+const MIN_LIMIT: u32 = 128;
+
 /// An answer being sent.
 #[derive(Clone, Copy, Debug)]
 struct Reply {
@@ -30,12 +34,16 @@ pub(super) struct Response {
 #[derive(Clone, Debug)]
 pub(super) struct ReadReplies {
     mtu_bytes: u32,
+    /// Answers that may wait.
+    limit: usize,
     replies: VecDeque<Reply>,
 }
 
 impl ReadReplies {
-    pub fn new(mtu_bytes: u32) -> Self {
-        Self { mtu_bytes, replies: VecDeque::new() }
+    /// A peer that keeps its window of `window_packets` never has more READs outstanding.
+    pub fn new(mtu_bytes: u32, window_packets: u32) -> Self {
+        let limit = window_packets.max(MIN_LIMIT) as usize;
+        Self { mtu_bytes, limit, replies: VecDeque::new() }
     }
 
     /// Packets that answer a READ of that length.
@@ -48,11 +56,16 @@ impl ReadReplies {
     }
 
     /// Starts the answer to the READ `reth` with number `psn`. If that READ comes again, its old
-    /// answer and those to everything behind it are dropped: the requester has gone back.
-    pub fn answer(&mut self, psn: u32, reth: &Reth) {
+    /// answer and those to everything behind it are dropped: the requester has gone back. Returns
+    /// whether there was room.
+    pub fn answer(&mut self, psn: u32, reth: &Reth) -> bool {
         self.replies.retain(|reply| psn::difference(reply.psn, psn) < 0);
+        if self.replies.len() >= self.limit {
+            return false;
+        }
         let (offset_bytes, left_bytes) = (reth.virtual_address, reth.length_bytes);
         self.replies.push_back(Reply { psn, offset_bytes, left_bytes, starts: true });
+        true
     }
 
     /// Opcode and payload length of the next response.
@@ -102,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_answer_has_a_first_middle_and_last_response() {
-        let mut replies = ReadReplies::new(1024);
+        let mut replies = ReadReplies::new(1024, 64);
         replies.answer(0xFF_FFFF, &read(0, 2500));
         assert_eq!(replies.responses(2500), 3);
         let first = (Opcode::READ_RESPONSE_FIRST, 0xFF_FFFF, 1024);
@@ -112,15 +125,24 @@ mod tests {
 
     #[test]
     fn a_read_of_nothing_is_answered() {
-        let mut replies = ReadReplies::new(1024);
+        let mut replies = ReadReplies::new(1024, 64);
         replies.answer(7, &read(0, 0));
         assert_eq!((replies.responses(0), replies.responses(1024)), (1, 1));
         assert_eq!(drain(&mut replies), [(Opcode::READ_RESPONSE_ONLY, 7, 0)]);
     }
 
     #[test]
+    fn no_more_answers_wait_than_a_peer_may_ask_for() {
+        let mut replies = ReadReplies::new(1024, 64);
+        assert!((0..MIN_LIMIT).all(|psn| replies.answer(psn, &read(0, 1))));
+        assert!(!replies.answer(MIN_LIMIT, &read(0, 1)));
+        assert!(replies.poll().is_some());
+        assert!(replies.answer(MIN_LIMIT, &read(0, 1)));
+    }
+
+    #[test]
     fn a_read_that_comes_again_replaces_its_answer_and_those_behind() {
-        let mut replies = ReadReplies::new(1024);
+        let mut replies = ReadReplies::new(1024, 64);
         replies.answer(10, &read(0, 1024));
         replies.answer(11, &read(0, 2048));
         replies.answer(13, &read(0, 1024));

@@ -236,7 +236,7 @@ impl Requester {
         let Some(number) = self.outstanding(psn) else { return };
         notes.counters.packet_seq_err += 1;
         self.acknowledge(now_ps, number, notes);
-        let arrived = self.outstanding(arrived_psn);
+        let arrived = self.outstanding(arrived_psn).filter(|arrived| *arrived > number);
         match &mut self.losses {
             None => self.send_again(),
             Some(losses) => {
@@ -382,9 +382,18 @@ impl Requester {
     }
 
     fn fail(&mut self, reason: FailureReason, notes: &mut Notes<'_>) {
+        self.stop();
+        notes.events.push_back(QpEvent::Failed { reason });
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Sends nothing any more and waits for nothing.
+    pub fn stop(&mut self) {
         self.failed = true;
         self.timer.stop();
         self.resume_ps = None;
-        notes.events.push_back(QpEvent::Failed { reason });
     }
 }

@@ -64,7 +64,7 @@ impl Responder {
             expected_psn: expected_psn & psn::MASK_24,
             msn: 0,
             incoming: Incoming::new(transport.mtu_bytes),
-            reads: ReadReplies::new(transport.mtu_bytes),
+            reads: ReadReplies::new(transport.mtu_bytes, transport.window_packets),
             held: (transport.loss_recovery == LossRecovery::SelectiveRepeat)
                 .then(|| Held::new(transport.window_packets)),
             unacknowledged_packets: 0,
@@ -206,7 +206,10 @@ impl Responder {
         if self.incoming.is_running() || u64::from(length_bytes) > MAX_REQUEST_BYTES {
             return self.refuse(notes);
         }
-        self.reads.answer(packet.bth.psn, &packet.reth);
+        if !self.reads.answer(packet.bth.psn, &packet.reth) {
+            // As if it had been lost.
+            return;
+        }
         let responses = self.reads.responses(length_bytes);
         self.expected_psn = psn::add(self.expected_psn, u64::from(responses));
         self.msn = psn::add(self.msn, 1);
@@ -293,9 +296,18 @@ impl Responder {
         }
     }
 
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Takes no request any more; what is due for those before is still sent.
+    pub fn stop(&mut self) {
+        self.failed = true;
+    }
+
     fn refuse(&mut self, notes: &mut Notes<'_>) {
         notes.counters.invalid_requests += 1;
-        self.failed = true;
+        self.stop();
         self.nak_due = Some(Nak { syndrome: Syndrome::InvalidRequest, arrived_psn: None });
         notes.events.push_back(QpEvent::Failed { reason: FailureReason::InvalidRequest });
     }

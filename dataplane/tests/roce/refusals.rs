@@ -88,6 +88,27 @@ fn a_refused_request_fails_the_sender() {
 }
 
 #[test]
+fn a_queue_pair_that_refused_a_request_sends_none_of_its_own() {
+    let mut b = queue_pair(&transport(), 1);
+    b.post_write(Message { id: 0, size_bytes: 4096, immediate: 0 });
+    b.poll_data(0).unwrap();
+    b.handle_packet(0, &request(Opcode::WRITE_MIDDLE, 1024, 0));
+    assert_eq!(b.poll_control(0).unwrap().aeth.syndrome, 0x61);
+    assert_eq!((b.next_data_bytes(), b.poll_timeout()), (None, None));
+}
+
+#[test]
+fn a_queue_pair_whose_request_was_refused_takes_none_of_the_peers() {
+    let mut a = queue_pair(&transport(), 1);
+    a.post_write(Message { id: 0, size_bytes: 10, immediate: 0 });
+    let psn = a.poll_data(0).unwrap().bth.psn;
+    a.handle_packet(0, &acknowledge(psn, 0x62));
+    a.handle_packet(0, &request(Opcode::WRITE_ONLY_IMMEDIATE, 10, 10));
+    assert_eq!(a.poll_control(0), None);
+    assert_eq!(a.counters().data_payload_bytes_received, 0);
+}
+
+#[test]
 fn a_payload_that_is_not_the_patterns_is_counted() {
     let mut b = queue_pair(&transport(), 1);
     let payload = Payload::Bytes(b"not the pattern"[..].into());

@@ -129,6 +129,28 @@ fn a_lost_tail_is_sent_again_by_the_timer_without_what_has_arrived() {
 }
 
 #[test]
+fn a_packet_that_waited_for_its_turn_and_then_lacks_a_receive_is_sent_again() {
+    let (mut a, mut b) = (queue_pair(&selective(), 0), queue_pair(&selective(), 1));
+    b.limit_receives(0, 1);
+    a.post(0, WorkRequest::Write { size_bytes: 10, immediate: None });
+    a.post_write(Message { id: 1, size_bytes: 10, immediate: 7 });
+    let _lost = a.poll_data(0).unwrap();
+    b.handle_packet(0, &a.poll_data(0).unwrap());
+    a.handle_packet(0, &b.poll_control(0).unwrap());
+    // The second packet has waited for the first; now it is its turn, and there is no receive.
+    b.handle_packet(0, &a.poll_data(0).unwrap());
+    let reply = b.poll_control(0).unwrap();
+    assert_eq!((reply.aeth.syndrome, reply.bth.psn), (0x21, FIRST_PSN[0] + 1));
+    a.handle_packet(0, &reply);
+    b.post_receive();
+    let resume_ps = a.poll_timeout().unwrap();
+    a.handle_timeout(resume_ps);
+    b.handle_packet(resume_ps, &a.poll_data(resume_ps).unwrap());
+    let arrived = std::iter::from_fn(|| b.poll_event()).last();
+    assert!(matches!(arrived, Some(QpEvent::MessageReceived { immediate: 7, .. })), "{arrived:?}");
+}
+
+#[test]
 fn marks_and_messages_are_right_although_packets_waited() {
     let mut pair = Pair::over(selective(), |from, index, _| match (from, index) {
         (0, 0) => Fate::Lost,

@@ -32,7 +32,7 @@ pub use metadata::MetadataValue;
 use error::{Fault, Stop};
 use frames::Frames;
 use sniff::{Dialect, Form};
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 /// Read a whole trace file, plain or gzip.
@@ -42,6 +42,18 @@ pub fn read(path: &Path, limit_bytes: Option<u64>) -> Result<Columns, TraceError
     let limit_bytes = limit_bytes.unwrap_or(u64::MAX);
     decode(|| source::open(path), limit_bytes)
         .map_err(|fault| fault.in_file(&path.display().to_string()))
+}
+
+/// Read a trace that is in memory, plain or gzip; errors call it `name`.
+///
+/// `limit_bytes` bounds the decompressed size; a larger trace is an error.
+pub fn read_bytes(
+    bytes: &[u8],
+    name: &str,
+    limit_bytes: Option<u64>,
+) -> Result<Columns, TraceError> {
+    decode(|| source::decompressed(Cursor::new(bytes)), limit_bytes.unwrap_or(u64::MAX))
+        .map_err(|fault| fault.in_file(name))
 }
 
 /// Decode the (decompressed) bytes that `open` gives; they may be read twice.

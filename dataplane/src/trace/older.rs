@@ -36,7 +36,7 @@ pub(super) fn decode(
 
 /// A node type of v0.0.1 or v0.0.2, which have no metadata nodes.
 fn with_metadata_type(number: u64) -> u64 {
-    number + u64::from(number > 0)
+    number.saturating_add(u64::from(number > 0))
 }
 
 /// v0.0.1: attributes are fields 5 to 20 of the node.

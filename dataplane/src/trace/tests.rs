@@ -149,6 +149,26 @@ fn collectives_of_the_first_dialect_take_todays_numbers() {
     assert_eq!([1, 2, 3, 4].map(types), [(7, 0, 2), (7, 6, 2), (7, 2, 2), (7, 7, 2)]);
 }
 
+#[test]
+fn a_node_type_beyond_all_numbers_is_the_largest() {
+    let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    let rest = [&[0x18][..], &largest, &[0x78, 1]].concat();
+    let columns = read_bytes(&node(1, &rest)).unwrap();
+    assert_eq!((columns.dialect.to_string(), columns.node_type[0]), ("v0.0.1".to_owned(), 255));
+}
+
+#[test]
+fn a_trace_in_memory_is_read_plain_or_gzip() {
+    let file = [metadata(), node(1, &[0x18, 4])].concat();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &file).unwrap();
+    for bytes in [&file, &encoder.finish().unwrap()] {
+        assert_eq!(super::read_bytes(bytes, "memory", None).unwrap().id, [1]);
+    }
+    let error = super::read_bytes(&file, "memory", Some(3)).unwrap_err();
+    assert_eq!(error.file, "memory");
+}
+
 /// A node of v0.0.2 or v0.0.3: its type and one typed attribute.
 fn typed_node(node_type: u8, name: &str, kind: u8, value: &[u8]) -> Vec<u8> {
     let attribute = [&field(1, name.as_bytes())[..], &[0x10, kind], value].concat();

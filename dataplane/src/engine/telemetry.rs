@@ -2,12 +2,11 @@
 
 use super::host::Host;
 use super::line::{Line, LineTotals};
-use super::nic::PRIORITIES;
 use super::rows::{LinkRow, QpRow, QueueRow};
 use super::series::{Row, SampleClock, Series};
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::fabric::Switch;
+use crate::fabric::{PRIORITIES, Switch};
 
 /// Rows that one series may have: past it the interval doubles, whatever `max_samples` allows.
 const MAX_ROWS: usize = 1 << 20;
@@ -223,7 +222,7 @@ impl Telemetry {
                     dropped_packets: 0,
                     dropped_bytes: 0,
                     pause_frames_sent: 0,
-                    pause_frames_received: sample.pause_frames_received.into(),
+                    pause_frames_received: sample.pause_frames_received,
                 };
                 self.push_queue(index * PRIORITIES, row);
             }

@@ -44,8 +44,6 @@ pub enum NicEvent {
 pub struct Departure {
     /// The frame.
     pub frame: Frame,
-    /// When its first bit left.
-    pub start_ps: u64,
     /// When its last bit left.
     pub end_ps: u64,
 }

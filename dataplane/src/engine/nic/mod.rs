@@ -11,7 +11,7 @@ mod striping;
 
 pub use counters::NicCounters;
 pub use event::{Departure, NicEvent, QpSample};
-pub use port::{ControlQueueSample, NicPort, PRIORITIES};
+pub use port::{ControlQueueSample, NicPort};
 
 use super::connections::Connection;
 use super::lazy_timers::LazyTimers;
@@ -190,14 +190,14 @@ impl Nic {
     fn handle_mark(&mut self, now_ps: u64, index: u32) {
         let flow = self.pairs[index as usize].flow();
         if self.notification_point.handle_marked(now_ps, flow) {
-            self.send_cnp(index);
+            self.send_cnp(now_ps, index);
         }
     }
 
-    fn send_cnp(&mut self, index: u32) {
+    fn send_cnp(&mut self, now_ps: u64, index: u32) {
         let packet = cnp(self.pairs[index as usize].qp.address(), self.classes.cnp_dscp);
         self.counters.cnps_sent += 1;
-        self.port.push_control(self.classes.cnp_priority, packet);
+        self.port.push_control(now_ps, self.classes.cnp_priority, packet);
     }
 
     /// Take what a queue pair has to say after it was called.
@@ -214,7 +214,7 @@ impl Nic {
             }
         }
         while let Some(packet) = pair.qp.poll_control(now_ps) {
-            self.port.push_control(self.classes.ack_priority, packet);
+            self.port.push_control(now_ps, self.classes.ack_priority, packet);
         }
         self.refresh(now_ps, index);
     }
@@ -244,7 +244,7 @@ impl Nic {
             QpEvent::SequenceError => {
                 let flow = pair.flow();
                 if self.cnp_on_nak && self.notification_point.handle_sequence_error(now_ps, flow) {
-                    self.send_cnp(index);
+                    self.send_cnp(now_ps, index);
                 }
             }
             QpEvent::TimedOut => {
@@ -295,28 +295,26 @@ impl Nic {
         }
         if self.notification_point.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps) {
             while let Some(flow) = self.notification_point.handle_timeout(now_ps) {
-                self.send_cnp(self.pair_of(flow.local_qp));
+                self.send_cnp(now_ps, self.pair_of(flow.local_qp));
             }
         }
     }
 
     /// Send the next frame, if one may leave now.
     pub fn poll_departure(&mut self, now_ps: u64) -> Option<Departure> {
-        if now_ps < self.port.busy_until_ps() {
+        if now_ps < self.port.free_ps() {
             return None;
         }
-        let packet = match self.port.pop_control(now_ps) {
-            Some(packet) => packet,
+        let (frame, wire_bytes, end_ps) = match self.port.poll_control(now_ps) {
+            Some(control) => control,
             None => self.poll_data(now_ps)?,
         };
-        let wire_bytes = packet.wire_bytes();
         self.counters.tx_packets += 1;
         self.counters.tx_bytes += u64::from(wire_bytes);
-        let end_ps = self.port.occupy(now_ps, wire_bytes);
-        Some(Departure { frame: Frame::Roce(Box::new(packet)), start_ps: now_ps, end_ps })
+        Some(Departure { frame, end_ps })
     }
 
-    fn poll_data(&mut self, now_ps: u64) -> Option<Packet> {
+    fn poll_data(&mut self, now_ps: u64) -> Option<(Frame, u32, u64)> {
         if self.port.is_paused(now_ps, self.classes.data_priority) {
             return None;
         }
@@ -327,10 +325,12 @@ impl Nic {
                 continue;
             }
             if let Some(packet) = pair.qp.poll_data(now_ps) {
-                pair.count_sent(now_ps, packet.wire_bytes());
+                let wire_bytes = packet.wire_bytes();
+                pair.count_sent(now_ps, wire_bytes);
                 self.pacer.set_eligible(index, pair.eligible_ps());
                 self.refresh(now_ps, index);
-                return Some(packet);
+                let end_ps = self.port.occupy(now_ps, wire_bytes);
+                return Some((Frame::Roce(Box::new(packet)), wire_bytes, end_ps));
             }
         }
     }
@@ -338,10 +338,10 @@ impl Nic {
     /// When [`Nic::handle_timeout`] and [`Nic::poll_departure`] want to be called.
     #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
-        let data_ps = self.pacer.next_ps().map(|at_ps| {
-            let unpaused_ps = self.port.paused_until_ps(self.classes.data_priority);
-            at_ps.max(self.port.busy_until_ps()).max(unpaused_ps)
-        });
+        let data_ps = self
+            .pacer
+            .next_ps()
+            .map(|at_ps| at_ps.max(self.port.open_ps(self.classes.data_priority)));
         let timers_ps = self.timers.next_ps();
         let notifications_ps = self.notification_point.poll_timeout();
         [data_ps, self.port.next_control_ps(), timers_ps, notifications_ps]

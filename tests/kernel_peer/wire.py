@@ -23,7 +23,10 @@ ETHER_TYPE_IPV4 = b"\x08\x00"
 IP = slice(14, 34)
 IP_TRAFFIC_CLASS = 15
 IP_CHECKSUM = slice(24, 26)
+UDP_SOURCE_PORT = slice(34, 36)
+UDP_CHECKSUM = slice(40, 42)
 BTH_OPCODE = 42
+BTH_ACK_REQUEST = 50
 BTH_PSN = slice(51, 54)
 AETH_SYNDROME = 54
 ACKNOWLEDGE = 0x11
@@ -71,7 +74,9 @@ class Direction:
     probabilities: Mapping[Fault, float] = field(default_factory=dict)
     chosen: Mapping[int, Fault] = field(default_factory=dict)
     chosen_replies: Mapping[int, Fault] = field(default_factory=dict)
-    # What went in: opcodes, the packet sequence numbers of data frames, NAKs for sequence errors.
+    # What went in: headers, opcodes, the packet sequence numbers of data frames, NAKs for sequence
+    # errors.
+    heads: list[bytes] = field(default_factory=list)
     opcodes: Counter[int] = field(default_factory=Counter)
     psns: list[int] = field(default_factory=list)
     naks: int = 0
@@ -114,6 +119,7 @@ class Direction:
     def _fault(self, frame: bytes) -> Fault | None:
         """Count a frame, and look up or draw its fault."""
         opcode = frame[BTH_OPCODE]
+        self.heads.append(frame[: AETH_SYNDROME + 4])
         self.opcodes[opcode] += 1
         if opcode == ACKNOWLEDGE:
             self.naks += frame[AETH_SYNDROME] == NAK_SEQUENCE_ERROR

@@ -46,7 +46,7 @@ __all__ = ["Agent", "serve"]
 
 _LOG: Final = logging.getLogger(__name__)
 
-_POLL_INTERVAL_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.1
 _PROGRESS_INTERVAL_S: Final = 0.5
 _COMPLETED_CHUNK: Final = 20_000
 """Completed operations in one message: 24 bytes each, so well below the message limit."""
@@ -260,6 +260,7 @@ class Agent:
             if run is None or engine is None:
                 was_complete = False
                 continue
+            await self._check_engine(transport, run, engine)
             snapshot = engine.snapshot()
             is_complete = snapshot["ops_done"] == snapshot["ops_total"]
             is_due = time.monotonic() - published_s >= _PROGRESS_INTERVAL_S
@@ -267,6 +268,16 @@ class Agent:
                 published_s = time.monotonic()
                 was_complete = is_complete
                 await self._publish_progress(transport, run, engine, snapshot)
+
+    async def _check_engine(self, transport: Transport, run: str, engine: Engine) -> None:
+        """Report an engine that has ended without being asked to."""
+        is_asked = self._ending is not None or (
+            self._desired is not None and self._desired.phase is not Phase.START
+        )
+        if engine.is_running or is_asked or self._run is None:
+            return
+        self._run.fail("the engine ended by itself")
+        await self._publish_actual(transport, run, self._run.actual())
 
     async def _publish_progress(
         self, transport: Transport, run: str, engine: Engine, snapshot: dict[str, Any]

@@ -44,6 +44,36 @@ def test_a_login_in_the_url_is_used(tmp_path: Path) -> None:
         asyncio.run(scenario(BrokerAddress.parse(login)))
 
 
+def test_a_broker_with_tls_is_used_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An authority that is trusted is enough, and one that is not is refused."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: apt-get install openssl")
+    certificate, key = tmp_path / "broker.crt", tmp_path / "broker.key"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1"
+    names = ("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate)
+    subprocess.run(
+        ["openssl", *words.split(), *names], check=True, timeout=60, stderr=subprocess.DEVNULL
+    )
+
+    async def trusting(address: BrokerAddress) -> None:
+        async with agent_on(address, tmp_path), puppet(address) as hand:
+            await join(hand)
+
+    async def suspicious(address: BrokerAddress) -> None:
+        with pytest.raises(InputError, match="certificate"):
+            async with puppet(address):
+                pass
+
+    options = [f"certfile {certificate}", f"keyfile {key}", "allow_anonymous true"]
+    with mosquitto(tmp_path, options) as (url, _):
+        address = BrokerAddress.parse(url.replace("mqtt://", "mqtts://"))
+        asyncio.run(suspicious(address))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        asyncio.run(trusting(address))
+
+
 def test_a_standing_agent_finds_a_restarted_broker(tmp_path: Path) -> None:
     """It serves runs as before, without being restarted."""
 

@@ -71,4 +71,4 @@ system-packages:  ## Install the peers that tests meet for real: broker, Prometh
 	  chromium cpio mosquitto prometheus qemu-system-x86 tshark
 
 clean:  ## Remove everything that can be made again.
-	rm -rf $(VENV) dataplane/target dataplane/*.so runs dist build
+	rm -rf $(VENV) .cache dataplane/target dataplane/*.so runs dist build

@@ -271,6 +271,22 @@ class TestReads:
         assert kernel["completer_retry_err"] >= 1
 
 
+class TestRefusals:
+    """Requests that the kernel must not execute."""
+
+    @pytest.mark.parametrize("kind", ["write", "read"])
+    def test_a_wrong_key_ends_the_connection(self, bench: Bench, kind: str) -> None:
+        """The kernel refuses access, and our queue pair fails with that reason."""
+        session = bench.open()
+        session.guest("clear", offset=0, length=SIZE_BYTES)
+        session.endpoint.set_remote_memory(session.memory_address, 0xBAD)
+        getattr(session.endpoint, f"post_{kind}")(1, SIZE_BYTES)
+        reason = session.expect("failed")["reason"]
+        assert reason == "the peer refused access to its memory"
+        session.settle()
+        assert session.guest_digest(SIZE_BYTES) == pattern_sha256(0, 0, zeros=SIZE_BYTES)
+
+
 class TestCongestion:
     """What the kernel makes of marks and notifications: nothing, and so it must stay whole."""
 

@@ -37,7 +37,8 @@ examples:
   rankwire sweep lab_configs/sweeps/dcqcn-ecn.yaml
   rankwire compare runs/A runs/B
 
-exit status: 0 done, 1 the run failed or a gate did not hold, 2 the input is wrong"""
+exit status: 0 done, 1 the run failed or a gate did not hold, 2 the input is wrong,
+130 interrupted"""
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -66,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status; a foreseen error is never a traceback."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     only = words[0] if words and words[0] in _COMMANDS else None
-    options = build_parser(only).parse_args(words)
     try:
+        options = build_parser(only).parse_args(words)
         status: int = options.execute(options)
         sys.stdout.flush()
     except RankwireError as error:

@@ -83,3 +83,14 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         command, shell=True, cwd=root, capture_output=True, text=True, timeout=60, check=False
     )
     assert "Traceback" not in ended.stderr
+
+
+def test_ctrl_c_while_the_command_is_being_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_only: str | None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("emulator.cli.build_parser", interrupted)
+    assert main(["predict", "loopback-clos"]) == 130
+    assert "interrupted" in capsys.readouterr().err

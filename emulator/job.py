@@ -199,11 +199,13 @@ def _check_ranks(workload: Workload, loaded: LoadedLab) -> None:
 def _compile_options(
     loaded: LoadedLab, request: JobRequest, source: TrafficSource
 ) -> CompileOptions:
+    collectives = loaded.lab.collectives
     return CompileOptions(
         iterations=request.iterations,
         size_scale=request.size_scale,
         compute_scale=request.compute_scale,
         algorithms=(*_rules(loaded), *source.algorithms),
+        nccl_channels=collectives.channels if collectives.messages == "nccl" else None,
     )
 
 

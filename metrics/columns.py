@@ -44,7 +44,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         straggler_rank | | the rank that started last
         last_rank | | the rank that ended last
         busbw_factor | ratio | factor of nccl-tests from algbw to busbw
-        serial_steps | messages | messages that must follow one another, at least
+        serial_steps | messages | messages that must follow one another; 1 where slices overlap
         path_latency_ns | ns | mean one-way latency of its messages beyond their transmission
         ideal_ns | ns | S x factor / goodput of the slowest NIC + serial steps x path latency
         ideal_ratio | ratio | ideal time / completion time

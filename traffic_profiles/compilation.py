@@ -34,6 +34,8 @@ class CompileOptions:
     """Factor on the durations of compute nodes, idle time included."""
     algorithms: Sequence[AlgorithmRule] = ()
     """Algorithm rules, first match wins; without a match, what NCCL would pick."""
+    nccl_channels: int | None = None
+    """Messages are cut as NCCL cuts them, over so many channels; None sends them whole."""
     ranks_per_node: int = 1
     """Consecutive ranks that share a scale-up domain; only 1 is supported."""
     max_ops: int = 50_000_000
@@ -113,7 +115,7 @@ def compile_workload(workload: Workload, options: CompileOptions) -> CompiledJob
     Raises `InputError` for options that cannot be met, before any large array is made.
     """
     check_options(options)
-    table = AlgorithmTable(options.algorithms)
+    table = AlgorithmTable(options.algorithms, options.nccl_channels)
     plans = [plan(one, table, options.size_scale) for one in workload.instances]
     schedules, local = group_by_schedule(plans)
     ops_of_row = count_ops(workload, schedules)
@@ -162,7 +164,8 @@ def check_length(ops: int, workload: Workload, options: CompileOptions) -> None:
             Problem(
                 str(workload.source),
                 f"the programs would have {total} operations, more than {options.max_ops}",
-                "take fewer iterations, larger chunk_bytes or an algorithm with fewer messages",
+                "take fewer iterations, larger chunk_bytes or slice_bytes, or an algorithm with "
+                "fewer messages",
             )
         )
 

@@ -154,6 +154,10 @@ class CollectiveRule(LabPart):
     """Pairwise all-to-all: sends that may be outstanding at a rank."""
     chunk_bytes: Annotated[int, Field(ge=1)] | None = None
     """Pipelined algorithms: bytes of one chunk."""
+    channels: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Channels that share every message; left out, as `collectives.messages` says."""
+    slice_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Longer messages go in slices of this size; left out, as `collectives.messages` says."""
     split_matrix_file: str | None = None
     """All-to-all: JSON or CSV file of relative weights, row = source, column = destination;
     relative to the lab file."""
@@ -161,6 +165,14 @@ class CollectiveRule(LabPart):
 
 class Collectives(LabPart):
     """Algorithms of the collectives."""
+
+    messages: Literal["whole", "nccl"] = "whole"
+    """A step's message stays whole, or is cut as NCCL cuts it: shared out to channels, in slices of
+    at most 1 MiB (broadcast and reduce 512 KiB, point-to-point 128 KiB), each forwarded as soon as
+    it has arrived."""
+    channels: Annotated[int, Field(ge=1, le=64)] = 2
+    """Channels of NCCL's messages; fewer where one would get less than 32 KiB. Source: NCCL has two
+    for each ring that a network interface can carry, and two for each peer at least."""
 
     rules: list[CollectiveRule] = Field(default_factory=list)
     """In order; what no rule matches has the default of its kind and size."""

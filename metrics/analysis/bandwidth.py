@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "ACK_WIRE_BYTES",
+    "OVERLAPPED_BY_SLICES",
     "PACKET_OVERHEAD_BYTES",
     "bus_factor",
     "frame_wire_bytes",
@@ -66,6 +67,11 @@ def frame_wire_bytes(size_bytes: NDArray[np.uint64], mtu_bytes: int) -> NDArray[
     """Bytes on the link of the largest packet of a message, without RETH and immediate."""
     payload = np.minimum(np.asarray(size_bytes, dtype=np.float64), mtu_bytes)
     return payload + PACKET_OVERHEAD_BYTES
+
+
+OVERLAPPED_BY_SLICES = frozenset({"ring", "halving_doubling", "recursive_doubling"})
+"""Algorithms whose steps overlap once each has several messages: the link sends slices of one step
+while those of another are on their way, so that the ideal pays the latency of one path."""
 
 
 def serial_steps(kind: str, algorithm: str, ranks: int) -> int:

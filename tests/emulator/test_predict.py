@@ -93,6 +93,18 @@ def predicted(tmp_path: Path) -> Predicted:
     return run
 
 
+def test_messages_as_nccl_cuts_them_carry_the_same_bytes(predicted: Predicted) -> None:
+    """16 MiB around 8 ranks: 14 steps of 2 MiB in 2 slices; even so no faster than the ideal."""
+    change = ("--set", "collectives.messages=nccl")
+    status, out = predicted("loopback-clos", "--profile", "all-reduce,repeats=1", *change)
+    assert status == 0
+    records = load(out)
+    assert records.run["byte_conservation"]["holds"]
+    assert records.flows["size_bytes"].unique().to_list() == [2**20]
+    assert len(records.flows) == 8 * 14 * 2
+    assert records.collectives["ideal_ratio"][0] <= 1
+
+
 @pytest.mark.parametrize("distribution", ["round_robin", "split"])
 def test_clear_to_send_messages_are_no_bytes_of_a_collective(
     predicted: Predicted, distribution: str

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traffic_profiles.collectives.schedule import Ints, Schedule
+from traffic_profiles.collectives.slicing import Slicing
 
 __all__ = ["Algorithm", "Parameters", "SplitMatrix"]
 
@@ -32,6 +33,8 @@ class Parameters:
     """Position of the root of broadcast, reduce, gather and scatter."""
     split_matrix: SplitMatrix | None = None
     """Shares of an all-to-all; None is even."""
+    slicing: Slicing | None = None
+    """How the messages are cut, of any algorithm; None sends them whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +47,5 @@ class Algorithm:
     """Bytes that each position sends, by formula: `int64[ranks]`."""
     summary: str
     """One sentence for a listing."""
+    forwards: bool = True
+    """What a message waits for are the bytes that it carries; otherwise, its turn."""

@@ -67,7 +67,10 @@ def sent_bytes(ranks: int, size_bytes: int, parameters: Parameters) -> Ints:
 ALL_TO_ALL = {
     "linear": Algorithm(expand_linear, sent_bytes, "S/n to each of the others at once"),
     "pairwise": Algorithm(
-        expand_pairwise, sent_bytes, "step s to rank r+s and from r-s, window steps under way"
+        expand_pairwise,
+        sent_bytes,
+        "step s to rank r+s and from r-s, window steps under way",
+        forwards=False,
     ),
 }
 """Algorithms of all-to-all by name."""

@@ -5,13 +5,14 @@ Knows collectives by kind, size and group; knows nothing of their expansion.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from dataplane.errors import InputError, Problem
 from traffic_profiles.collectives.algorithm import Parameters, SplitMatrix
 from traffic_profiles.collectives.expansion import ALGORITHMS
+from traffic_profiles.collectives.slicing import Slicing
 from traffic_profiles.collectives.split_matrix import read_split_matrix
 
 __all__ = ["AlgorithmRule", "AlgorithmTable", "Choice", "tree_limit_bytes"]
@@ -41,6 +42,10 @@ class AlgorithmRule:
     """`pairwise` all-to-all: sends that may be outstanding at a rank."""
     chunk_bytes: int | None = None
     """Pipelined algorithms: bytes of one chunk."""
+    channels: int | None = None
+    """Channels that share every message."""
+    slice_bytes: int | None = None
+    """Most bytes of a message; longer ones go in slices."""
     split_matrix_file: Path | None = None
     """All-to-all: JSON or CSV matrix, row = source, column = destination, relative weights."""
     split_matrix: SplitMatrix | None = None
@@ -73,12 +78,18 @@ class Choice:
 class AlgorithmTable:
     """Checked rules with their split matrices loaded."""
 
-    def __init__(self, rules: Sequence[AlgorithmRule] = ()) -> None:
-        """Check the rules; raises `InputError` with every problem found."""
+    def __init__(
+        self, rules: Sequence[AlgorithmRule] = (), nccl_channels: int | None = None
+    ) -> None:
+        """Check the rules; raises `InputError` with every problem found.
+
+        With `nccl_channels`, messages are cut as NCCL cuts them where a rule says nothing else.
+        """
         problems = [problem for index, rule in enumerate(rules) for problem in check(index, rule)]
         if problems:
             raise InputError(*problems)
         self._rules = tuple(rules)
+        self._nccl_channels = nccl_channels
         files = {rule.split_matrix_file for rule in rules if rule.split_matrix_file is not None}
         self._matrices: Mapping[Path, SplitMatrix] = {
             file: read_split_matrix(file) for file in sorted(files)
@@ -92,8 +103,14 @@ class AlgorithmTable:
         for index, rule in enumerate(self._rules):
             if rule.matches(kind, size_bytes, ranks, group, node):
                 matrix = self._matrix(index, rule, ranks, group)
-                return Choice(rule.algorithm, parameters_of(rule, matrix))
-        return Choice(default_algorithm(kind, size_bytes, ranks), Parameters())
+                parameters = parameters_of(rule, matrix, self._slicing(kind))
+                return Choice(rule.algorithm, parameters)
+        algorithm = default_algorithm(kind, size_bytes, ranks)
+        return Choice(algorithm, Parameters(slicing=self._slicing(kind)))
+
+    def _slicing(self, kind: str) -> Slicing | None:
+        channels = self._nccl_channels
+        return None if channels is None else nccl_slicing(kind, channels)
 
     def _matrix(
         self, index: int, rule: AlgorithmRule, ranks: int, group: str
@@ -113,10 +130,21 @@ class AlgorithmTable:
         )
 
 
-def parameters_of(rule: AlgorithmRule, matrix: SplitMatrix | None) -> Parameters:
+def parameters_of(
+    rule: AlgorithmRule, matrix: SplitMatrix | None, slicing: Slicing | None
+) -> Parameters:
     """Take a rule's parameters, defaults for those it does not give."""
     window = Parameters().window if rule.window is None else rule.window
-    return Parameters(window=window, chunk_bytes=rule.chunk_bytes, split_matrix=matrix)
+    given = {
+        name: getattr(rule, name)
+        for name in ("channels", "slice_bytes")
+        if getattr(rule, name) is not None
+    }
+    if given:
+        slicing = replace(slicing or Slicing(), **given)
+    return Parameters(
+        window=window, chunk_bytes=rule.chunk_bytes, split_matrix=matrix, slicing=slicing
+    )
 
 
 def check(index: int, rule: AlgorithmRule) -> Iterable[Problem]:
@@ -135,7 +163,7 @@ def check(index: int, rule: AlgorithmRule) -> Iterable[Problem]:
         yield problem(
             f"{rule.collective} has no algorithm '{rule.algorithm}'", f"one of {', '.join(known)}"
         )
-    for name in ("window", "chunk_bytes"):
+    for name in ("window", "chunk_bytes", "channels", "slice_bytes"):
         value = getattr(rule, name)
         if value is not None and value < 1:
             yield problem(f"{name} is {value}", "give at least 1")
@@ -187,3 +215,24 @@ def default_algorithm(kind: str, size_bytes: int, ranks: int) -> str:
     if kind == "all_reduce" and ranks > 1 and size_bytes <= tree_limit_bytes(ranks):
         return "double_binary_tree"
     return DEFAULTS[kind]
+
+
+RING_SLICE_BYTES = 1 << 20
+"""*Source*: NCCL, protocol Simple: 2 steps of an eighth of a buffer of 4 MiB."""
+CHAIN_SLICE_BYTES = 512 << 10
+"""Broadcast and reduce. *Source*: NCCL, protocol Simple: 1 step."""
+POINT_TO_POINT_SLICE_BYTES = 128 << 10
+"""*Source*: NCCL_P2P_NET_CHUNKSIZE."""
+LEAST_SHARE_BYTES = 32 << 10
+"""*Source*: NCCL, NCCL_SIMPLE_THREAD_THRESHOLD of 64 bytes for each of 512 threads."""
+
+
+def nccl_slicing(kind: str, channels: int) -> Slicing:
+    """Slices of a kind of collective as NCCL makes them."""
+    if kind in {"broadcast", "reduce"}:
+        most = CHAIN_SLICE_BYTES
+    elif kind in {"all_to_all", "gather", "scatter", "send_recv"}:
+        most = POINT_TO_POINT_SLICE_BYTES
+    else:
+        most = RING_SLICE_BYTES
+    return Slicing(channels, most, LEAST_SHARE_BYTES)

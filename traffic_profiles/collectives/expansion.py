@@ -17,6 +17,7 @@ from traffic_profiles.collectives.reduce_scatter import REDUCE_SCATTER
 from traffic_profiles.collectives.rooted import BROADCAST, GATHER, REDUCE, SCATTER
 from traffic_profiles.collectives.schedule import Schedule, ScheduleBuilder
 from traffic_profiles.collectives.signals import BARRIER, SEND_RECV
+from traffic_profiles.collectives.slicing import sliced
 from traffic_profiles.program import OpKind
 
 __all__ = ["ALGORITHMS", "ExpansionError", "expand"]
@@ -54,6 +55,8 @@ def expand(
     if ranks == 1:
         return ScheduleBuilder(1).build()
     schedule = chosen.expand(ranks, size_bytes, given)
+    if given.slicing is not None:
+        schedule = sliced(schedule, given.slicing, size_bytes, forwards=chosen.forwards)
     check_conservation(schedule, chosen.sent_bytes(ranks, size_bytes, given), f"{kind}/{algorithm}")
     return schedule
 

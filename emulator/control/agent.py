@@ -5,6 +5,7 @@ was heard on this connection: what a dead controller left on the broker moves no
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import signal
@@ -197,13 +198,17 @@ class Agent:
             await self._decline(transport, run)
             return
         self._desired = self._pending[run]
-        while await self._run.approach(self._desired):
+        while await self._step(self._run, self._desired):
             await self._publish_actual(transport, run, self._run.actual())
             if self._run.state is State.FAILED:
                 break
             self._desired = self._pending[run]
         if self._desired.phase is Phase.RELEASE:
             self._forget()
+
+    async def _step(self, run: AgentRun, desired: DesiredState) -> bool:
+        with self._dead_man.patience() if self._dead_man else contextlib.nullcontext():
+            return await run.approach(desired)
 
     def _take_up(self, run: str) -> None:
         self._run_id = run

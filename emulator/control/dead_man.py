@@ -4,9 +4,10 @@ A thread of its own, so that a busy event loop neither delays nor hides it. It k
 and a callback, nothing of messages.
 """
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 __all__ = ["CONTROLLER_SILENCE_LIMIT_S", "DeadMan"]
@@ -15,7 +16,9 @@ CONTROLLER_SILENCE_LIMIT_S: Final = 1.5
 """Silence after which the controller counts as gone: six missed heartbeats, and 0.5 s are left
 for the stop within the promised 2 s."""
 
+_PATIENCE_S: Final = 30.0
 _CHECK_INTERVAL_S: Final = 0.05
+_GRACE_S: Final = 0.25
 
 
 class DeadMan:
@@ -26,6 +29,7 @@ class DeadMan:
     ) -> None:
         self._on_silence = on_silence
         self._limit_s = limit_s
+        self._is_patient = False
         self._heard_s = time.monotonic()
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="dead-man", daemon=True)
@@ -35,12 +39,35 @@ class DeadMan:
         """Note that the controller was heard now."""
         self._heard_s = time.monotonic()
 
+    @contextlib.contextmanager
+    def patience(self) -> Iterator[None]:
+        """Wait longer in this block, in which the agent is busy with itself and sends nothing.
+
+        Unpacking a large job or packing large records can keep heartbeats from being handled.
+        """
+        self._is_patient = True
+        try:
+            yield
+        finally:
+            self.heard()
+            self._is_patient = False
+
     def release(self) -> None:
         """Switch off; the callback is not called afterwards, save a call that is under way."""
         self._released.set()
 
     def _watch(self) -> None:
+        woken_s = time.monotonic()
+        excused_s = 0.0
         while not self._released.wait(_CHECK_INTERVAL_S):
-            if time.monotonic() - self._heard_s > self._limit_s:
+            now_s = time.monotonic()
+            heard_s = self._heard_s
+            if now_s - woken_s > _GRACE_S and excused_s < heard_s:
+                # The process itself was held up: heartbeats may wait to be handled. Once.
+                excused_s = now_s
+            woken_s = now_s
+            limit_s = _PATIENCE_S if self._is_patient else self._limit_s
+            is_excused = excused_s > heard_s and now_s - excused_s < _GRACE_S
+            if now_s - heard_s > limit_s and not is_excused:
                 self._on_silence()
                 return

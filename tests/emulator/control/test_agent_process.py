@@ -16,6 +16,8 @@ from emulator.control.messages import Phase, State
 from tests.emulator.control.puppet import AGENT, LoneAgent, Puppet, lone_agent, puppet, until
 
 PROMISED_S = 2.0
+EXIT_S = 1.0
+"""What the interpreter may take to end on a loaded machine."""
 Scenario = Callable[[LoneAgent, Puppet], Awaitable[None]]
 
 
@@ -49,14 +51,14 @@ def test_a_desired_state_without_heartbeats_moves_nothing(tmp_path: Path) -> Non
 
 
 def test_an_agent_ends_within_the_promised_time_of_silence(tmp_path: Path) -> None:
-    """A spawned agent does not outlive its controller."""
+    """A spawned agent does not outlive its controller; `test_run_command` looks at its traffic."""
 
     async def scenario(agent: LoneAgent, hand: Puppet) -> None:
         await join(hand)
         hand.is_beating = False
         since = time.monotonic()
         await until(lambda: bool(agent.ended()))
-        assert time.monotonic() - since < PROMISED_S + 0.1  # the puppet's own interval
+        assert time.monotonic() - since < PROMISED_S + EXIT_S
 
     drive(tmp_path, scenario, run="run-1", exit_with_controller=True)
 

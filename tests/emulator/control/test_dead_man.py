@@ -27,6 +27,17 @@ def test_a_heard_controller_keeps_it_quiet() -> None:
     dead_man.release()
 
 
+def test_a_busy_agent_is_given_time() -> None:
+    """A long step of its own is not silence of the controller; afterwards the limit counts anew."""
+    called = threading.Event()
+    dead_man = DeadMan(called.set, LIMIT_S)
+    with dead_man.patience():
+        assert not called.wait(3 * LIMIT_S)
+    since = time.monotonic()
+    assert called.wait(5)
+    assert time.monotonic() - since >= LIMIT_S
+
+
 def test_a_released_switch_stays_quiet() -> None:
     """After the run nobody needs to be heard."""
     called = threading.Event()

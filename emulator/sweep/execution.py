@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -82,7 +83,7 @@ def run_points(
 
 def _pooled(todo: list[Point], directory: Path, workers: int) -> Iterator[PointResult]:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context)
+    pool = ProcessPoolExecutor(workers, context, initializer=_end_with_parent)
     futures: dict[Future[PointResult], Point] = {}
     try:
         with _ctrl_c_ignored():
@@ -194,6 +195,18 @@ def _ctrl_c_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _end_with_parent() -> None:
+    """Keep no worker alive whose sweep was killed: the pool's own pipes would never tell it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: "multiprocessing.process.BaseProcess") -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _predict(job: Job) -> tuple[EngineRecords, dict[str, Any]]:

@@ -45,9 +45,16 @@ def rankwire(*words: str, directory: Path, timeout_s: float = TIMEOUT_S, **env: 
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    left = living_in_session(process.pid)
-    assert not left, f"left behind: {left}"
+    assert_nobody_left(process.pid)
     return Ended(process.returncode, out, err, time.monotonic() - started)
+
+
+def assert_nobody_left(session: int) -> None:
+    """Nobody of a session is alive, but for a moment in which a process may still be ending."""
+    deadline_s = time.monotonic() + 2
+    while (left := living_in_session(session)) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not left, f"left behind: {left}"
 
 
 def living_in_session(session: int) -> list[str]:

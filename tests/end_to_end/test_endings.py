@@ -16,7 +16,13 @@ from emulator.controller import longest_silence_s, run
 from emulator.job import JobRequest, build_job
 from metrics.records import load
 from tests.emulator.control.processes import agents_of, mosquitto, until
-from tests.end_to_end.commands import TIMEOUT_S, environment, living_in_session, rankwire
+from tests.end_to_end.commands import (
+    TIMEOUT_S,
+    assert_nobody_left,
+    environment,
+    living_in_session,
+    rankwire,
+)
 from traffic_profiles.chakra import TraceBuilder
 from traffic_profiles.chakra.node_types import CollectiveType
 
@@ -40,7 +46,7 @@ class Running:
     def ended(self, within_s: float) -> tuple[int, str]:
         """Wait for the end: exit status and stderr; nobody of the session is left then."""
         _, err = self.process.communicate(timeout=within_s)
-        assert not living_in_session(self.process.pid)
+        assert_nobody_left(self.process.pid)
         assert "Traceback" not in err
         return self.process.returncode, err
 

@@ -15,6 +15,7 @@ from emulator.lab.effective import (
     strict_priorities,
 )
 from emulator.lab.fabric import End, Fabric
+from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
 from traffic_profiles.placement import place
 
@@ -60,6 +61,7 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
             "sample_interval_ps": lab.telemetry.sample_interval_ns * 1000,
             "max_samples": lab.telemetry.max_samples,
         },
+        "impairments": _impairments(lab, fabric),
     }
 
 
@@ -71,6 +73,14 @@ def _ranks(lab: Lab, fabric: Fabric, seed: int) -> dict[str, int]:
     shuffle_seed = seed if lab.placement.order == "shuffled" else None
     placed = place(range(len(nics)), nics, shuffle_seed=shuffle_seed)
     return {name: rank for rank, name in placed.items()}
+
+
+def _impairments(lab: Lab, fabric: Fabric) -> list[dict[str, Any]]:
+    return [
+        _in_picoseconds(rule.model_dump(exclude={"links", "direction"}))
+        | {"directions": list(directions(rule, fabric))}
+        for rule in lab.impairments
+    ]
 
 
 def _end(end: End) -> dict[str, Any]:

@@ -28,6 +28,55 @@ pub struct JobConfig {
     pub notification_point: NotificationPointConfig,
     /// Time series kept while the job runs.
     pub telemetry: TelemetryConfig,
+    /// What links do to frames on purpose; of the rules of a direction, the first that names a
+    /// frame's kind holds. Nothing if missing.
+    #[serde(default)]
+    pub impairments: Vec<ImpairmentConfig>,
+}
+
+/// What some directions of links do to some frames by chance. Ratios are of the frames that the rule
+/// applies to, each drawn on its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpairmentConfig {
+    /// Directions: twice the index of the link, plus one for the direction that leaves its end b.
+    pub directions: Vec<u32>,
+    /// Kinds of frames; empty is all but pause frames.
+    pub packets: Vec<PacketKind>,
+    /// Share that vanishes.
+    pub loss_ratio: f64,
+    /// Share of which a bit of payload, pad or invariant CRC is flipped.
+    pub corruption_ratio: f64,
+    /// Share that arrives twice.
+    pub duplication_ratio: f64,
+    /// Share that arrives `reordering_ps` later, so that others overtake it.
+    pub reordering_ratio: f64,
+    /// How much later a reordered frame arrives.
+    pub reordering_ps: u64,
+    /// Delay of every frame, beside the link's own.
+    pub delay_ps: u64,
+    /// Further delay, uniform from 0 to this; the order is kept.
+    pub jitter_ps: u64,
+}
+
+/// Kinds of frames that an impairment can be limited to.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketKind {
+    /// Parts of SEND requests.
+    Send,
+    /// Parts of RDMA WRITE requests.
+    Write,
+    /// RDMA READ requests.
+    ReadRequest,
+    /// Parts of the answers to RDMA READ requests.
+    ReadResponse,
+    /// ACK and NAK.
+    Acknowledge,
+    /// Congestion notification packets.
+    Cnp,
+    /// Pause frames.
+    Pause,
 }
 
 /// One network interface with one port (port 0).

@@ -33,6 +33,7 @@ _SORT_KEYS: Final = {
     "failures": ("time_ps", "rank", "peer_rank", "qp"),
     "nics": ("nic",),
     "switch_ports": ("switch", "port"),
+    "impairments": ("link", "direction"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")
 _LARGEST: Final = frozenset({"now_ps", "lateness_p99_ns"})

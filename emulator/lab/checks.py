@@ -11,6 +11,7 @@ from emulator.lab.documents import Document, KeyPath
 from emulator.lab.effective import ecn_profile, headroom_bytes, lossless_priorities, shared_bytes
 from emulator.lab.expansion import expand
 from emulator.lab.fabric import Fabric
+from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
 
 __all__ = ["check_lab"]
@@ -41,6 +42,7 @@ def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]
         yield from _headrooms(lab, fabric)
         yield from _agents(lab, fabric)
         yield from _placement(lab, fabric)
+        yield from _impairments(lab, fabric)
 
 
 def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
@@ -174,6 +176,15 @@ def _placement(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
             yield path, f"is {name}, which is no NIC", "name a NIC of the topology"
         elif name in listed[:position]:
             yield path, f"is {name}, which is named before", "name every NIC once"
+
+
+def _impairments(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    for position, rule in enumerate(lab.impairments):
+        if not list(directions(rule, fabric)):
+            names = [link.name for link in fabric.links]
+            what = f"is {rule.links}, which no link matches"
+            remedy = f"name links of the topology, for example {_listed(names[:3])}"
+            yield ("impairments", position, "links"), what, remedy
 
 
 def _agents(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:

@@ -11,6 +11,7 @@ from pydantic import Field, field_serializer
 
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
+from emulator.lab.impairments import Impairment
 from emulator.lab.switches import Switches
 from emulator.lab.topology import Topology
 
@@ -257,6 +258,8 @@ class Lab(LabPart):
     """A run takes this many seconds per emulated second: rates are divided, timers multiplied."""
     telemetry: Telemetry = Telemetry()
     """Time series."""
+    impairments: list[Impairment] = Field(default_factory=list)
+    """What links do to frames on purpose: loss, damage, repetition, reordering, delay."""
     default_profile: str = "moe-training"
     """Profile that is used when neither a trace nor a profile is given; may have parameters:
     NAME,KEY=VALUE,... as after `--profile`."""

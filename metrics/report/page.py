@@ -212,7 +212,11 @@ def _senders(records: RunRecords) -> tuple[str, Raw]:
 def _counters(records: RunRecords) -> tuple[str, Raw]:
     run = records.run
     parts = []
-    for title, table, members in (("NICs", "nics", "nics"), ("Wires", "wires", "links")):
+    for title, table, members in (
+        ("NICs", "nics", "nics"),
+        ("Wires", "wires", "links"),
+        ("Impairments", "impairments", "links"),
+    ):
         names = [member["name"] for member in run["job"][members]]
         body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
         if body is not None:

@@ -213,7 +213,7 @@ def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -
     members = counters.get("nic", counters.get("link", range(len(names))))
     rows = []
     for name, values in counters.items():
-        if name in {"nic", "rank", "link", "end"} or len(values) == 0:
+        if name in {"nic", "rank", "link", "end", "direction"} or len(values) == 0:
             continue
         total = sum(values)
         place = max(range(len(values)), key=values.__getitem__)

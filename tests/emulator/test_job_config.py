@@ -160,3 +160,13 @@ def test_without_pfc_nothing_is_lossless_and_no_headroom_is_reserved() -> None:
     switch = config("single-switch", *overrides)["switches"][0]
     assert not any(item["lossless"] for item in switch["priorities"])
     assert switch["buffer_bytes"] == 16_777_216
+
+
+def test_an_impairment_names_directions_of_links() -> None:
+    loaded = load("loopback-clos")
+    names = [link.name for link in loaded.fabric.links]
+    rule = f"impairments=[{{links: '{names[1]}', direction: b_to_a, delay_ns: 5}}]"
+    (document,) = config("loopback-clos", rule)["impairments"]
+    assert document["directions"] == [3]
+    assert document["delay_ps"] == 5_000
+    assert document["reordering_ps"] == 10_000_000

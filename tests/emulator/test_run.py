@@ -93,3 +93,23 @@ def test_a_taken_metrics_port_is_wrong_input(
 ) -> None:
     assert command("run", f"--metrics-port={taken_port}") == 2
     assert str(taken_port) in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["run", "predict"])
+def test_impairments_hold_under_both_clocks_and_are_counted(
+    name: str, command: Command, tmp_path: Path
+) -> None:
+    rule = "{corruption_ratio: 0.01, loss_ratio: 0.01, duplication_ratio: 0.01, packets: [write]}"
+    assert command(name, "--set", f"impairments=[{rule}]") == 0
+    records = load(tmp_path / name)
+    assert records.run["byte_conservation"]["holds"]
+    counters = records.run["counters"]
+    done = {key: sum(values) for key, values in counters["impairments"].items()}
+    assert done["packets"] > 1000
+    for misfortune in ("lost", "corrupted", "duplicated"):
+        assert 0.003 < done[misfortune] / done["packets"] < 0.03, misfortune
+    assert done["reordered"] == done["delayed"] == 0
+    # A damaged frame may be lost on its next link, or come twice.
+    assert 0 < sum(counters["nics"]["rx_icrc_errors"]) <= done["corrupted"] + done["duplicated"]
+    assert "Impairments" in (tmp_path / name / "report.html").read_text()

@@ -97,7 +97,12 @@ impl<M: Medium> World<M> {
 
     /// Totals per node and port.
     pub fn counter_tables(&self) -> Tables {
-        vec![("nics", self.nic_table(false)), ("switch_ports", self.switch_port_table())]
+        let mut tables =
+            vec![("nics", self.nic_table(false)), ("switch_ports", self.switch_port_table())];
+        if !self.config().impairments.is_empty() {
+            tables.push(("impairments", self.impairment_table()));
+        }
+        tables
     }
 
     /// Totals on the way.
@@ -298,6 +303,19 @@ impl<M: Medium> World<M> {
             "rx_icrc_errors": U64 = *icrc_errors,
             "unknown_qp_packets": U64 = c.unknown_qp_packets,
             "pause_frames_received": U64 = c.pause_frames_received,
+        })
+    }
+
+    fn impairment_table(&self) -> Table {
+        table!(self.medium().impairments(), (direction, c) => {
+            "link": U32 = *direction / 2,
+            "direction": U8 = (*direction % 2) as u8,
+            "packets": U64 = c.packets,
+            "lost": U64 = c.lost,
+            "corrupted": U64 = c.corrupted,
+            "duplicated": U64 = c.duplicated,
+            "reordered": U64 = c.reordered,
+            "delayed": U64 = c.delayed,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Who is connected to whom: links resolved into directions, and the checks of a job's fabric.
 
 use super::error::ConfigError;
-use crate::config::{JobConfig, LinkEnd, NodeId, SwitchConfig};
+use crate::config::{ImpairmentConfig, JobConfig, LinkEnd, NodeId, SwitchConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One direction of a link. Direction `2 * link` leaves end a, `2 * link + 1` leaves end b.
@@ -151,9 +151,17 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
         (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
         (config.telemetry.max_samples >= 2, "max_samples"),
+        (config.impairments.iter().all(|rule| is_possible(rule, config)), "impairments"),
     ];
     match checks.iter().find(|(holds, _)| !holds) {
         Some((_, name)) => Err(ConfigError::new(format!("{name} out of range"))),
         None => Ok(()),
     }
+}
+
+fn is_possible(rule: &ImpairmentConfig, config: &JobConfig) -> bool {
+    let ratios =
+        [rule.loss_ratio, rule.corruption_ratio, rule.duplication_ratio, rule.reordering_ratio];
+    ratios.iter().all(|ratio| (0.0..=1.0).contains(ratio))
+        && rule.directions.iter().all(|&direction| (direction as usize) < 2 * config.links.len())
 }

@@ -1,6 +1,7 @@
 //! Drives a world in virtual time: as fast as events can be handled, the same for every run.
 
 use super::error::ConfigError;
+use super::impairment::Impaired;
 use super::program::Program;
 use super::world::{Internal, World};
 use crate::config::JobConfig;
@@ -20,14 +21,15 @@ pub enum Progress {
 /// A whole job in one process and virtual time.
 #[derive(Debug)]
 pub struct Emulation {
-    world: World<Internal>,
+    world: World<Impaired<Internal>>,
     is_started: bool,
 }
 
 impl Emulation {
     /// A job at time 0.
     pub fn new(config: JobConfig, programs: &[Arc<Program>]) -> Result<Self, ConfigError> {
-        let world = World::new(Arc::new(config), programs, Internal, |_| true)?;
+        let medium = Impaired::new(&config, Internal::new(&config));
+        let world = World::new(Arc::new(config), programs, medium, |_| true)?;
         Ok(Self { world, is_started: false })
     }
 
@@ -60,12 +62,12 @@ impl Emulation {
     }
 
     /// The world.
-    pub fn world(&self) -> &World<Internal> {
+    pub fn world(&self) -> &World<Impaired<Internal>> {
         &self.world
     }
 
     /// The world.
-    pub fn world_mut(&mut self) -> &mut World<Internal> {
+    pub fn world_mut(&mut self) -> &mut World<Impaired<Internal>> {
         &mut self.world
     }
 }

@@ -18,29 +18,7 @@ use crate::roce::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What becomes of frames that have travelled a link.
-pub trait Medium {
-    /// The frame has travelled `direction`: return it to hand it to the node there now.
-    fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
-
-    /// Frames that came by `direction` and whose invariant CRC did not fit.
-    fn icrc_errors(&self, direction: u32) -> u64;
-}
-
-/// Both ends of every link are in this process.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Internal;
-
-impl Medium for Internal {
-    #[inline]
-    fn carry(&mut self, _now_ps: u64, _direction: u32, frame: Frame) -> Option<Frame> {
-        Some(frame)
-    }
-
-    fn icrc_errors(&self, _direction: u32) -> u64 {
-        0
-    }
-}
+pub use super::medium::{Internal, Medium};
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +27,8 @@ enum Event {
     Arrival { direction: u32 },
     /// A frame came over a wire.
     Injected { direction: u32 },
+    /// A frame that its medium held back arrives.
+    Release,
     /// A host wants to be called.
     HostWake { nic: u32 },
     /// A delay of a host's program ends.
@@ -197,6 +177,11 @@ impl<M: Medium> World<M> {
                     self.deliver(direction, frame);
                 }
             }
+            Event::Release => {
+                if let Some((direction, frame)) = self.medium.release(self.now_ps) {
+                    self.deliver(direction, frame);
+                }
+            }
             Event::HostWake { nic } => self.wake_host(nic),
             Event::SwitchWake { switch, token } => self.wake_switch(switch, token),
             Event::DelayEnd { nic, op } => {
@@ -218,6 +203,9 @@ impl<M: Medium> World<M> {
         }
         if let Some(frame) = self.medium.carry(self.now_ps, direction, frame) {
             self.deliver(direction, frame);
+        }
+        while let Some(at_ps) = self.medium.poll_release() {
+            self.events.push(at_ps.max(self.now_ps), Event::Release);
         }
     }
 

@@ -2,5 +2,6 @@
 
 mod congestion;
 mod executor;
+mod impairment;
 mod recovery;
 mod virtual_jobs;

@@ -154,3 +154,11 @@ def test_a_nic_without_a_link_is_named(lab_file: Callable[[str], Path]) -> None:
 def test_an_override_replaces_what_the_file_says_under_another_name() -> None:
     lab = load_lab("loopback-clos", ["dcqcn.min_rate_bps=5000000"])
     assert lab.congestion_control.model_dump()["min_rate_bps"] == 5_000_000
+
+
+def test_an_impairment_of_no_link_is_told_with_links_that_there_are(
+    lab_file: Callable[[str], Path],
+) -> None:
+    path = lab_file(MINIMAL + "impairments:\n  - {links: trunk-*, loss_ratio: 0.1}\n")
+    (told,) = problems(path)
+    assert "impairments.0.links: is trunk-*, which no link matches" in told

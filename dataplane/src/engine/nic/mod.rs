@@ -369,6 +369,11 @@ impl Nic {
         &mut self.port
     }
 
+    /// Payload bytes in flight on each queue pair.
+    pub fn in_flight_bytes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pairs.iter().map(|pair| pair.qp.in_flight_bytes())
+    }
+
     /// Rates of the senders with work outstanding.
     pub fn rate_samples(&self, now_ps: u64) -> impl Iterator<Item = QpSample> + '_ {
         self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(move |pair| {

@@ -32,6 +32,7 @@ impl FabricBuilder {
             classes: classes(),
             congestion_control: CongestionControlConfig::Dcqcn(dcqcn()),
             notification_point: notification_point(),
+            impairments: Vec::new(),
             telemetry: TelemetryConfig { sample_interval_ps: PS_PER_US, max_samples: 1000 },
         })
     }

@@ -8,7 +8,7 @@ RUST_SOURCES := $(shell find dataplane/src -name '*.rs' 2>/dev/null) dataplane/C
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-rust lint format bench docs system-packages clean
+.PHONY: help setup demo test test-python test-rust lint format bench docs soak system-packages clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -58,6 +58,10 @@ format: setup  ## Format Python and Rust.
 
 bench: setup  ## Measure against named peers and limits, as ratios in one run.
 	$(BIN)/python -m bench
+
+PACKETS ?= 100000000
+soak:  ## Send PACKETS packets (100000000) through a fabric that loses, damages, repeats and reorders; no Python.
+	cd dataplane && SOAK_PACKETS=$(PACKETS) cargo test --test engine -- --ignored --nocapture soak
 
 docs: setup  ## Write the pages and figures that come from the code and from predictions.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -4,4 +4,5 @@ mod congestion;
 mod executor;
 mod impairment;
 mod recovery;
+mod soak;
 mod virtual_jobs;

@@ -129,7 +129,8 @@ _SWEEPS_END = """\
 
 `sweep.parquet` has one row per point with every figure, `sweep.json` the ranked table with the
 settings that were impossible, `sweep.html` a heat map or parallel coordinates. The table shows the
-mean over the seeds and the spread (highest less lowest)."""
+mean over the seeds and the spread (highest less lowest). A sweep of real runs warns when the
+machine was too slow for the time dilation: smaller differences between points mean nothing then."""
 
 
 def _key_sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dataplane.errors import InputError, Problem
 from emulator.commands.arguments import positive_int
 from emulator.run_directory import writing
 from emulator.sweep.execution import Drive, PointResult, run_points
+from emulator.sweep.lateness import lateness_warnings
 from emulator.sweep.page import write_page
 from emulator.sweep.points import Points, expand_points
 from emulator.sweep.ranking import Ranking, rank, ranking_table, write_ranking
@@ -65,8 +66,10 @@ def execute(options: argparse.Namespace) -> int:
     drive = _run_drive() if sweep.spec.mode == "run" else None
     results = list(_shown(sweep, points, directory, drive, options))
     ranking = rank(points.points, results, sweep.spec.rank_by)
-    _store(ranking, sweep, points, directory)
-    _tell(ranking, points, results, directory, options)
+    complete = [result.directory for result in results if result.is_complete]
+    warnings = lateness_warnings(complete) if drive is not None else []
+    _store(ranking, sweep, points, directory, warnings)
+    _tell(ranking, points, results, directory, warnings, options)
     return 0 if all(result.is_complete for result in results) else 1
 
 
@@ -124,7 +127,9 @@ def _run_drive() -> Drive:
     return sweep_drive
 
 
-def _store(ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path) -> None:
+def _store(
+    ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path, warnings: list[str]
+) -> None:
     facts: dict[str, Any] = {
         "name": sweep.spec.name,
         "spec": sweep.spec.model_dump(mode="json"),
@@ -132,6 +137,7 @@ def _store(ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path
         "impossible": [
             {"settings": settings, "reason": reason} for settings, reason in points.impossible
         ],
+        "warnings": warnings,
     }
     write_ranking(ranking, directory, facts)
     better = "higher" if ranking.higher_is_better else "lower"
@@ -142,6 +148,7 @@ def _store(ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path
         f"size scale {sweep.spec.size_scale:g}, compute scale {sweep.spec.compute_scale:g}; "
         f"{better} {ranking.figure} is better",
         f"{len(points.impossible)} combinations left out as impossible",
+        *(f"Warning: {warning}" for warning in warnings),
     ]
     write_page(ranking, directory / "sweep.html", title=f"Sweep {sweep.spec.name}", notes=notes)
     with writing(directory):
@@ -154,6 +161,7 @@ def _tell(
     points: Points,
     results: list[PointResult],
     directory: Path,
+    warnings: list[str],
     options: argparse.Namespace,
 ) -> None:
     failed = sum(not result.is_complete for result in results)
@@ -166,6 +174,7 @@ def _tell(
             "failed": failed,
             "reused": reused,
             "impossible": len(points.impossible),
+            "warnings": warnings,
             "table": ranking.table.to_dicts(),
         }
         print(json.dumps(document))
@@ -175,6 +184,7 @@ def _tell(
     print_lines(
         f"{len(results)} points ({reused} from before, {failed} failed, "
         f"{len(points.impossible)} impossible); {better} {ranking.figure} is better",
+        *(f"warning: {warning}" for warning in warnings),
         f"table: {directory / 'sweep.parquet'}",
         f"page:  {directory / 'sweep.html'}",
     )

@@ -9,7 +9,7 @@ import polars as pl
 
 from metrics.presentation import count_text, duration_text, share_text
 
-__all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings"]
+__all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings", "lateness_ratio"]
 
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
@@ -49,20 +49,33 @@ def _failure(failure: Mapping[str, Any]) -> str:
     )
 
 
-def _lateness(run: Mapping[str, Any], collectives: pl.DataFrame) -> Iterator[str]:
-    """The machine was too slow for the time dilation."""
+def lateness_ratio(run: Mapping[str, Any], collectives: pl.DataFrame) -> float:
+    """Lateness of the slowest agent (99th percentile, emulated) over the median completion time.
+
+    0 where nothing can be late or nothing is complete.
+    """
+    median_ns = collectives["completion_time_ns"].median()
+    if not isinstance(median_ns, float) or median_ns <= 0:
+        return 0.0
+    return _late_ns(run) / median_ns
+
+
+def _late_ns(run: Mapping[str, Any]) -> float:
+    """The slowest agent's 99th percentile, emulated."""
     agents = run.get("control", {}).get("agents", [])
     late_ns = max((agent.get("lateness", {}).get("p99_ns") or 0 for agent in agents), default=0)
-    median_ns = collectives["completion_time_ns"].median()
-    dilation = float(run.get("time_dilation") or 1)
-    if not late_ns or not isinstance(median_ns, float) or median_ns <= 0:
-        return
-    ratio = late_ns / dilation / median_ns
+    return float(late_ns) / float(run.get("time_dilation") or 1)
+
+
+def _lateness(run: Mapping[str, Any], collectives: pl.DataFrame) -> Iterator[str]:
+    """The machine was too slow for the time dilation."""
+    ratio = lateness_ratio(run, collectives)
     if ratio > LATENESS_LIMIT_RATIO:
+        dilation = float(run.get("time_dilation") or 1)
         fitting = _round_up(dilation * ratio / LATENESS_LIMIT_RATIO)
         yield (
             f"the machine was too slow for time dilation {dilation:g}: 1 % of the events came more "
-            f"than {duration_text(late_ns / dilation)} late (emulated), {share_text(ratio)} of the "
+            f"than {duration_text(_late_ns(run))} late (emulated), {share_text(ratio)} of the "
             f"median completion time, so times are too long; try time dilation {fitting:g}"
         )
 

@@ -113,8 +113,10 @@ def test_a_sweep_of_real_runs_has_the_figures_of_predictions(
     spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = SPEC.replace("profile:", "mode: run\nsize_scale: 0.02\nprofile:")
-    spec.write_text(text.replace("[20_000, 800_000]", "[20_000]"))
+    text = text.replace("[20_000, 800_000]", "[20_000]")
+    spec.write_text(text + "set: {time_dilation: 30}\n")
     status, document = sweep(spec, capsys)
     assert (status, document["points"]) == (0, 1)
+    assert "the machine was too slow" in str(document["warnings"])
     frame = pl.read_parquet(spec.parent / "out" / "sweep.parquet")
     assert frame["all_to_all.p50_ns"].null_count() == 0

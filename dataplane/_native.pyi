@@ -60,6 +60,7 @@ class Program:
         row: NDArray[np.uint32],
         dep_offsets: NDArray[np.uint32],
         deps: NDArray[np.uint32],
+        channel: NDArray[np.uint16] | None = None,
     ) -> None: ...
     @property
     def rank(self) -> int:

@@ -170,6 +170,7 @@ def native_program(program: Program) -> dataplane.Program:
         duration_ps=program.duration_ps,
         lane=program.lane,
         peer_op=program.peer_op,
+        channel=program.channel,
         instance=program.instance,
         row=program.row,
         dep_offsets=program.dep_offsets,

@@ -70,6 +70,7 @@ class Assembly:
     kind: npt.NDArray[np.uint8]
     peer: Ints
     peer_op: Ints
+    channel: npt.NDArray[np.uint16]
     size_bytes: Ints
     duration_ps: npt.NDArray[np.uint64]
     lane: npt.NDArray[np.int32]
@@ -87,6 +88,7 @@ class Assembly:
             kind=np.full(total, OpKind.JOIN, np.uint8),
             peer=np.repeat(np.arange(ranks), np.diff(layout.op_base)),
             peer_op=np.zeros(total, np.int64),
+            channel=np.zeros(total, np.uint16),
             size_bytes=np.zeros(total, np.int64),
             duration_ps=np.zeros(total, np.uint64),
             lane=np.full(total, NO_LANE, np.int32),
@@ -133,6 +135,7 @@ class Assembly:
         self.kind[op] = schedule.kind
         self.peer[op] = peer
         self.peer_op[op] = op[:, schedule.partner] - self.layout.op_base[peer]
+        self.channel[op] = schedule.channel
         self.size_bytes[op] = schedule.size_bytes
         self.instance[op] = ids[:, None]
         self.row[op] = rows[:, schedule.position]
@@ -201,6 +204,7 @@ class Assembly:
             peer_op=np.where(
                 message, np.tile(self.peer_op[own], iterations) + turn * peer_length, 0
             ).astype(np.uint32),
+            channel=np.tile(self.channel[own], iterations),
             instance=shifted.astype(np.uint32),
             row=np.tile(self.row[own].astype(np.uint32), iterations),
             dep_offsets=offsets,

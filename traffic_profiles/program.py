@@ -51,6 +51,8 @@ class Program:
     """`int32[n]`, lane of a DELAY or `NO_LANE`."""
     peer_op: NDArray[np.uint32]
     """`uint32[n]`, SEND and RECV: index of the counterpart in the peer's program."""
+    channel: NDArray[np.uint16]
+    """`uint16[n]`, channel of a SEND or RECV; 0 where there are none."""
     instance: NDArray[np.uint32]
     """`uint32[n]`, communication instance or `NO_INSTANCE`."""
     row: NDArray[np.uint32]

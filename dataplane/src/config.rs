@@ -280,6 +280,8 @@ pub enum QpDistribution {
     RoundRobin,
     /// Every message in as many stripes as there are queue pairs.
     Split,
+    /// Whole messages, each on the queue pair of its channel; a queue pair may have several channels.
+    Channel,
 }
 
 /// What a requester sends again after a loss. Both ends of a connection have the same.

@@ -63,9 +63,11 @@ class Transport(LabPart):
     """Path MTU, payload bytes of a full packet."""
     qps_per_peer: Annotated[int, Field(ge=1, le=64)] = 1
     """Queue pairs per ordered pair of peers. Source: NCCL_IB_QPS_PER_CONNECTION, default 1."""
-    qp_distribution: Literal["round_robin", "split"] = "round_robin"
-    """With several queue pairs: whole messages, each queue pair in turn, or every message in
-    stripes of a multiple of 128 bytes over all. Source: NCCL_IB_SPLIT_DATA_ON_QPS, default 0."""
+    qp_distribution: Literal["round_robin", "split", "channel"] = "round_robin"
+    """With several queue pairs: whole messages, each queue pair in turn; every message in stripes
+    of a multiple of 128 bytes over all; or whole messages, each channel of the collectives on a
+    queue pair of its own as long as there are enough. Source: NCCL_IB_SPLIT_DATA_ON_QPS, default
+    0; a connection for each channel."""
     clear_to_send: bool = False
     """A receiver writes 64 bytes to the sender when it is ready for a message, and the sender waits
     for them. Source: NCCL's IB transport does so for each receive."""

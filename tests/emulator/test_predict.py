@@ -105,6 +105,16 @@ def test_messages_as_nccl_cuts_them_carry_the_same_bytes(predicted: Predicted) -
     assert records.collectives["ideal_ratio"][0] <= 1
 
 
+def test_each_channel_has_a_queue_pair_of_its_own() -> None:
+    """2 channels: of 4 queue pairs to a peer two are used; a channel's slices keep to one."""
+    overrides = (
+        "collectives.messages=nccl", "transport.qps_per_peer=4", "transport.qp_distribution=channel"
+    )  # fmt: skip
+    request = JobRequest("loopback-clos", overrides, profile="all-reduce,repeats=1")
+    qps = predict(build_job(request))["qps"]
+    assert len(set(zip(qps["source_rank"], qps["qp"], strict=True))) == 8 * 2
+
+
 @pytest.mark.parametrize("distribution", ["round_robin", "split"])
 def test_clear_to_send_messages_are_no_bytes_of_a_collective(
     predicted: Predicted, distribution: str

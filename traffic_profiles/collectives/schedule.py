@@ -50,6 +50,8 @@ class Schedule:
     """`int64[o]`, first byte of the logical buffer that the message carries, modulo its size."""
     reduces: npt.NDArray[np.bool_]
     """`bool[o]`, the receiver adds the bytes to its own instead of storing them."""
+    channel: Ints
+    """`int64[o]`, the channel that the message takes; 0 for JOIN."""
     first_op: Ints
     """`int64[n + 1]`, operations of position p are `first_op[p]` to `first_op[p + 1]`."""
     edge_op: Ints
@@ -104,26 +106,28 @@ class ScheduleBuilder:
         offset_bytes: npt.ArrayLike,
         *,
         reduces: npt.ArrayLike = False,
+        channel: npt.ArrayLike = 0,
     ) -> Messages:
         """Add messages; the arguments are broadcast against each other."""
-        start, end, size, offset, adds = np.broadcast_arrays(
+        start, end, *properties = np.broadcast_arrays(
             np.asarray(source, np.int64),
             np.asarray(destination, np.int64),
             np.asarray(size_bytes, np.int64),
             np.asarray(offset_bytes, np.int64),
             np.asarray(reduces, np.int64),
+            np.asarray(channel, np.int64),
         )
         sends = self._count + 2 * np.arange(start.size, dtype=np.int64).reshape(start.shape)
         receives = sends + 1
         self._count += 2 * start.size
-        columns = np.empty((7, start.size, 2), np.int64)
+        columns = np.empty((8, start.size, 2), np.int64)
         columns[0, :, 0], columns[0, :, 1] = OpKind.SEND, OpKind.RECV
         columns[1, :, 0] = columns[2, :, 1] = start.ravel()
         columns[2, :, 0] = columns[1, :, 1] = end.ravel()
         columns[3, :, 0], columns[3, :, 1] = receives.ravel(), sends.ravel()
-        for row, column in enumerate((size, offset, adds), 4):
+        for row, column in enumerate(properties, 4):
             columns[row] = column.reshape(-1, 1)
-        self._columns.append(columns.reshape(7, -1))
+        self._columns.append(columns.reshape(8, -1))
         return Messages(sends, receives)
 
     def joins(self, position: npt.ArrayLike) -> Ints:
@@ -131,7 +135,7 @@ class ScheduleBuilder:
         own = np.asarray(position, np.int64)
         numbers = self._count + np.arange(own.size, dtype=np.int64).reshape(own.shape)
         self._count += own.size
-        columns = np.zeros((7, own.size), np.int64)
+        columns = np.zeros((8, own.size), np.int64)
         columns[0] = OpKind.JOIN
         columns[1] = columns[2] = own.ravel()
         columns[3] = numbers.ravel()
@@ -149,7 +153,7 @@ class ScheduleBuilder:
         An algorithm whose messages may be empty must state every dependency by itself, not by
         way of another message.
         """
-        columns = np.concatenate([np.empty((7, 0), np.int64), *self._columns], axis=1)
+        columns = np.concatenate([np.empty((8, 0), np.int64), *self._columns], axis=1)
         edges = np.concatenate([np.empty((2, 0), np.int64), *self._edges], axis=1)
         kept = (columns[0] == OpKind.JOIN) | (columns[4] > 0) | keep_empty
         order = np.argsort(columns[1], kind="stable")
@@ -157,7 +161,7 @@ class ScheduleBuilder:
         number = np.full(columns.shape[1], -1, np.int64)
         number[order] = np.arange(order.size)
         edges = number[edges[:, kept[edges].all(axis=0)]]
-        kind, position, peer, partner, size, offset, adds = columns[:, order]
+        kind, position, peer, partner, size, offset, adds, channel = columns[:, order]
         return Schedule(
             ranks=self.ranks,
             kind=kind.astype(np.uint8),
@@ -167,6 +171,7 @@ class ScheduleBuilder:
             size_bytes=size,
             offset_bytes=offset,
             reduces=adds.astype(np.bool_),
+            channel=channel,
             first_op=np.searchsorted(position, np.arange(self.ranks + 1)).astype(np.int64),
             edge_op=edges[0],
             edge_dependency=edges[1],

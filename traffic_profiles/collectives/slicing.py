@@ -34,21 +34,24 @@ class Slicing:
     """A message takes fewer channels rather than giving one of them less than this."""
 
 
-def cut_message(size_bytes: int, slicing: Slicing) -> tuple[Ints, Ints]:
-    """Offsets and sizes of a message's slices: the first of every channel, then the second, ...
+def cut_message(size_bytes: int, slicing: Slicing) -> Ints:
+    """Offset, size and channel of a message's slices: `int64[3, slices]`.
 
+    The first slice of every channel comes first, then the second of every channel, and so on.
     Shares differ by a byte at most. A share's last slice may be shorter; there is no slice without
     bytes, unless the message has none.
     """
     if size_bytes == 0:
-        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+        return np.zeros((3, 1), np.int64)
     channels = min(slicing.channels, max(1, size_bytes // slicing.least_share_bytes))
     share = block_sizes(size_bytes, channels)
     most = min(slicing.slice_bytes, size_bytes)
     start = np.arange(-(-int(share.max()) // most))[:, None] * most
     size = np.clip(share - start, 0, most)
-    offset = block_offset(size_bytes, channels, np.arange(channels)) + start
-    return offset[size > 0], size[size > 0]
+    channel = np.arange(channels)
+    offset = block_offset(size_bytes, channels, channel) + start
+    columns = np.stack([offset, size, np.broadcast_to(channel, size.shape)])
+    return columns[:, size > 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,19 +114,22 @@ def cut_all(builder: ScheduleBuilder, schedule: Schedule, slicing: Slicing) -> S
     joins = np.flatnonzero(schedule.kind == OpKind.JOIN)
     sizes, shape = np.unique(schedule.size_bytes[sends], return_inverse=True)
     cuts = [cut_message(int(size), slicing) for size in sizes]
-    lengths = np.array([len(offset) for offset, _ in cuts], np.int64)
+    lengths = np.array([each.shape[1] for each in cuts], np.int64)
     first_cut = np.cumsum(lengths) - lengths
     count = lengths[shape]
     owner = np.repeat(np.arange(len(sends)), count)
     first = np.cumsum(count) - count
     cut = first_cut[shape][owner] + np.arange(len(owner)) - first[owner]
-    empty = np.empty(0, np.int64)
-    offset = np.concatenate([empty, *(offset for offset, _ in cuts)])[cut]
-    size = np.concatenate([empty, *(size for _, size in cuts)])[cut]
+    offset, size, channel = np.concatenate([np.empty((3, 0), np.int64), *cuts], axis=1)[:, cut]
     own = sends[owner]
     offset = offset + schedule.offset_bytes[own]
     messages: Messages = builder.messages(
-        schedule.position[own], schedule.peer[own], size, offset, reduces=schedule.reduces[own]
+        schedule.position[own],
+        schedule.peer[own],
+        size,
+        offset,
+        reduces=schedule.reduces[own],
+        channel=channel,
     )
     gates = builder.joins(schedule.position[joins])
     none = np.zeros(len(joins), np.int64)

@@ -14,7 +14,8 @@ pub struct PyProgram(pub Arc<Program>);
 impl PyProgram {
     #[new]
     #[pyo3(signature = (
-        *, rank, kind, peer, size_bytes, duration_ps, lane, peer_op, instance, row, dep_offsets, deps
+        *, rank, kind, peer, size_bytes, duration_ps, lane, peer_op, instance, row, dep_offsets, deps,
+        channel=None
     ))]
     #[allow(clippy::too_many_arguments)] // The columns of a program.
     fn new(
@@ -29,6 +30,7 @@ impl PyProgram {
         row: PyReadonlyArray1<'_, u32>,
         dep_offsets: PyReadonlyArray1<'_, u32>,
         deps: PyReadonlyArray1<'_, u32>,
+        channel: Option<PyReadonlyArray1<'_, u16>>,
     ) -> PyResult<Self> {
         if instance.len()? != kind.len()? || row.len()? != kind.len()? {
             return Err(PyValueError::new_err("instance and row must be as long as kind"));
@@ -43,6 +45,7 @@ impl PyProgram {
             peer_op: peer_op.as_array().to_vec(),
             dep_offsets: dep_offsets.as_array().to_vec(),
             deps: deps.as_array().to_vec(),
+            channel: channel.map_or_else(Vec::new, |channel| channel.as_array().to_vec()),
         })))
     }
 

@@ -126,7 +126,8 @@ impl Host {
         match action {
             Action::Delay { op, at_ps } => outputs.push(HostOutput::Delay { op, at_ps }),
             Action::Post { op, peer, size_bytes, peer_op } => {
-                self.nic.post(now_ps, peer, op, size_bytes, peer_op);
+                let channel = self.executor.program().channel_of(op);
+                self.nic.post(now_ps, (peer, channel), op, size_bytes, peer_op);
             }
             Action::Clear { op, peer, peer_op } => {
                 self.nic.clear_to_send(now_ps, peer, op, peer_op);

@@ -64,6 +64,8 @@ pub struct Program {
     pub lane: Vec<i32>,
     /// Index of the counterpart in the peer's program.
     pub peer_op: Vec<u32>,
+    /// Channel of a SEND; empty if all are of channel 0.
+    pub channel: Vec<u16>,
     /// `deps[dep_offsets[i]..dep_offsets[i + 1]]` must be complete before operation `i` starts.
     pub dep_offsets: Vec<u32>,
     /// Operations that others wait for.
@@ -85,6 +87,11 @@ impl Program {
     #[inline]
     pub fn op_kind(&self, op: u32) -> OpKind {
         OpKind::from_number(self.kind[op as usize]).unwrap_or(OpKind::Join)
+    }
+
+    /// Channel of SEND `op`.
+    pub fn channel_of(&self, op: u32) -> u16 {
+        self.channel.get(op as usize).copied().unwrap_or(0)
     }
 
     /// Operations that `op` waits for.
@@ -137,6 +144,9 @@ impl Program {
             ("peer_op", self.peer_op.len()),
             ("dep_offsets", self.dep_offsets.len().wrapping_sub(1)),
         ];
+        if !self.channel.is_empty() && self.channel.len() != n {
+            return Err(self.wrong(format!("channel does not fit {n} operations")));
+        }
         for (name, length) in columns {
             if length != n {
                 return Err(self.wrong(format!("{name} does not fit {n} operations")));

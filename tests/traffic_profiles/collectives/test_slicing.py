@@ -36,9 +36,10 @@ flows = given(
 
 
 def test_slices_are_the_first_of_every_channel_then_the_second():
-    offset, size = cut_message(10, Slicing(channels=2, slice_bytes=3))
+    offset, size, channel = cut_message(10, Slicing(channels=2, slice_bytes=3))
     assert offset.tolist() == [0, 5, 3, 8]
     assert size.tolist() == [3, 3, 2, 2]
+    assert channel.tolist() == [0, 1, 0, 1]
 
 
 def test_a_small_message_takes_fewer_channels():
@@ -50,7 +51,7 @@ def test_a_small_message_takes_fewer_channels():
 
 @given(size=st.integers(0, 500), slicing=SLICINGS)
 def test_slices_cover_a_message_once(size, slicing):
-    offset, length = cut_message(size, slicing)
+    offset, length, _ = cut_message(size, slicing)
     covered = np.concatenate(
         [np.arange(first, first + count) for first, count in zip(offset, length, strict=True)]
     )
@@ -140,7 +141,7 @@ def test_a_slice_of_a_ring_waits_for_its_own_bytes_alone():
     waits = np.bincount(schedule.edge_op, minlength=len(schedule))[sends]
     assert sorted(set(waits)) == [0, 1]
     assert (waits == 0).sum() == 8 * 8
-    for column in (schedule.offset_bytes, schedule.size_bytes):
+    for column in (schedule.offset_bytes, schedule.size_bytes, schedule.channel):
         assert np.array_equal(column[schedule.edge_op], column[schedule.edge_dependency])
 
 

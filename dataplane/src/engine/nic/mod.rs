@@ -15,7 +15,7 @@ pub use port::{ControlQueueSample, NicPort};
 
 use super::connections::Connection;
 use super::lazy_timers::LazyTimers;
-use crate::config::{ClassConfig, JobConfig};
+use crate::config::{ClassConfig, JobConfig, QpDistribution};
 use crate::congestion::{CongestionControl, NotificationPoint};
 use crate::roce::opcode::Opcode;
 use crate::roce::packet::Ecn;
@@ -46,6 +46,7 @@ pub struct Nic {
     peers: BTreeMap<u32, Peer>,
     /// First queue pair that receives from a rank.
     first_receiving: BTreeMap<u32, u32>,
+    distribution: QpDistribution,
     striping: Striping,
     notification_point: NotificationPoint,
     port: NicPort,
@@ -92,6 +93,7 @@ impl Nic {
             pair_of_qp: index_numbers(&pairs),
             peers,
             first_receiving,
+            distribution: config.transport.qp_distribution,
             striping: Striping::new(
                 config.transport.qp_distribution,
                 config.transport.qps_per_peer,
@@ -106,8 +108,15 @@ impl Nic {
         }
     }
 
-    /// Send a message to a rank that the NIC is connected to.
-    pub fn post(&mut self, now_ps: u64, peer_rank: u32, id: u32, size_bytes: u64, immediate: u32) {
+    /// Send a message to a rank that the NIC is connected to, on a channel.
+    pub fn post(
+        &mut self,
+        now_ps: u64,
+        (peer_rank, channel): (u32, u16),
+        id: u32,
+        size_bytes: u64,
+        immediate: u32,
+    ) {
         let Some(peer) = self.peers.get_mut(&peer_rank) else {
             debug_assert!(false, "no connection to rank {peer_rank}");
             return;
@@ -118,7 +127,10 @@ impl Nic {
                 self.post_on(now_ps, index, id, bytes, immediate);
             }
         } else {
-            let index = peer.take_turn();
+            let index = match self.distribution {
+                QpDistribution::Channel => peer.of_channel(channel),
+                QpDistribution::RoundRobin | QpDistribution::Split => peer.take_turn(),
+            };
             self.post_on(now_ps, index, id, size_bytes, immediate);
         }
     }

@@ -24,6 +24,11 @@ impl Peer {
         index
     }
 
+    /// The queue pair of a channel.
+    pub fn of_channel(&self, channel: u16) -> u32 {
+        self.first + u32::from(channel) % self.count
+    }
+
     /// All of them.
     pub fn pairs(&self) -> Range<u32> {
         self.first..self.first + self.count
@@ -67,7 +72,7 @@ pub struct Striping {
 impl Striping {
     pub fn new(distribution: QpDistribution, qps_per_peer: u32) -> Self {
         let count = match distribution {
-            QpDistribution::RoundRobin => 1,
+            QpDistribution::RoundRobin | QpDistribution::Channel => 1,
             QpDistribution::Split => qps_per_peer,
         };
         Self { count, outgoing: BTreeMap::new(), incoming: BTreeMap::new() }
@@ -159,5 +164,6 @@ mod tests {
         let turns: Vec<u32> = (0..3).map(|_| peer.take_turn()).collect();
         assert_eq!(turns, [4, 5, 4]);
         assert_eq!(peer.pairs(), 4..6);
+        assert_eq!([0, 1, 2].map(|channel| peer.of_channel(channel)), [4, 5, 4]);
     }
 }

@@ -1,7 +1,9 @@
 //! Who is connected to whom: links resolved into directions, and the checks of a job's fabric.
 
 use super::error::ConfigError;
-use crate::config::{ImpairmentConfig, JobConfig, LinkEnd, NodeId, SwitchConfig};
+use crate::config::{
+    AdaptiveRetransmissionConfig, ImpairmentConfig, JobConfig, LinkEnd, NodeId, SwitchConfig,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One direction of a link. Direction `2 * link` leaves end a, `2 * link + 1` leaves end b.
@@ -30,6 +32,9 @@ pub struct Topology {
     pub nic_of_rank: BTreeMap<u32, u32>,
 }
 
+/// Longest propagation delay, 1000 s: far from where 64 bits of picoseconds end.
+const MAX_DELAY_PS: u64 = 1_000_000_000_000_000;
+
 impl Topology {
     /// Resolve and check the fabric of `config`.
     pub fn new(config: &JobConfig) -> Result<Self, ConfigError> {
@@ -44,6 +49,9 @@ impl Topology {
         for link in &config.links {
             if link.rate_bps == 0 {
                 return Err(wrong(&link.name, "rate_bps must be above 0"));
+            }
+            if link.delay_ps > MAX_DELAY_PS {
+                return Err(wrong(&link.name, "delay_ps must be at most 1000 s"));
             }
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 topology.attach(&link.name, from)?;
@@ -138,16 +146,26 @@ fn check_switch(
     Ok(())
 }
 
+/// Queue pairs per ordered pair of peers, at most: so many are made for each pair that communicates.
+const MAX_QPS_PER_PEER: u32 = 64;
+
+/// The exponents of an adaptive timer are those of 32 bits.
+fn has_exponents(adaptive: AdaptiveRetransmissionConfig) -> bool {
+    let exponents = [adaptive.initial_exponent, adaptive.min_exponent, adaptive.max_exponent];
+    exponents.iter().all(|exponent| *exponent < 32) && adaptive.initial_exponents <= 32
+}
+
 fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
     let transport = &config.transport;
     let classes = &config.classes;
     let priorities = [classes.data_priority, classes.ack_priority, classes.cnp_priority];
     let checks = [
         ([256, 512, 1024, 2048, 4096].contains(&transport.mtu_bytes), "mtu_bytes"),
-        (transport.qps_per_peer >= 1, "qps_per_peer"),
+        ((1..=MAX_QPS_PER_PEER).contains(&transport.qps_per_peer), "qps_per_peer"),
         ((1..=1 << 23).contains(&transport.window_packets), "window_packets"),
         (transport.ack_every_packets >= 1, "ack_every_packets"),
         (transport.retransmission_timeout_ps >= 1, "retransmission_timeout_ps"),
+        (transport.adaptive_retransmission.is_none_or(has_exponents), "adaptive_retransmission"),
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
         (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
         (config.telemetry.max_samples >= 2, "max_samples"),
@@ -162,6 +180,67 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
 fn is_possible(rule: &ImpairmentConfig, config: &JobConfig) -> bool {
     let ratios =
         [rule.loss_ratio, rule.corruption_ratio, rule.duplication_ratio, rule.reordering_ratio];
+    let delays = [rule.reordering_ps, rule.delay_ps, rule.jitter_ps];
     ratios.iter().all(|ratio| (0.0..=1.0).contains(ratio))
+        && delays.iter().all(|delay_ps| *delay_ps <= MAX_DELAY_PS)
         && rule.directions.iter().all(|&direction| (direction as usize) < 2 * config.links.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::pair;
+
+    /// What is wrong with a pair of NICs after `change`.
+    fn refusal(change: impl FnOnce(&mut JobConfig)) -> String {
+        let mut config = pair().0;
+        change(&mut config);
+        Topology::new(&config).expect_err("the configuration is wrong").to_string()
+    }
+
+    #[test]
+    fn a_delay_that_leaves_no_room_for_time_is_refused() {
+        let what = refusal(|config| config.links[0].delay_ps = u64::MAX);
+        assert!(what.contains("delay_ps must be at most"), "{what}");
+    }
+
+    #[test]
+    fn an_impairment_that_leaves_no_room_for_time_is_refused() {
+        let what = refusal(|config| {
+            let rule = ImpairmentConfig {
+                directions: vec![0],
+                packets: vec![],
+                loss_ratio: 0.0,
+                corruption_ratio: 0.0,
+                duplication_ratio: 0.0,
+                reordering_ratio: 0.0,
+                reordering_ps: 0,
+                delay_ps: u64::MAX,
+                jitter_ps: 0,
+            };
+            config.impairments.push(rule);
+        });
+        assert_eq!(what, "impairments out of range");
+    }
+
+    #[test]
+    fn more_queue_pairs_than_anybody_has_are_refused() {
+        let what = refusal(|config| config.transport.qps_per_peer = 1_000_000);
+        assert_eq!(what, "qps_per_peer out of range");
+    }
+
+    #[test]
+    fn an_exponent_beyond_32_bits_is_refused() {
+        let adaptive = AdaptiveRetransmissionConfig {
+            time_base_ps: 1,
+            initial_exponent: u32::MAX,
+            initial_exponents: 2,
+            min_exponent: 0,
+            max_exponent: 8,
+            retries_per_timeout: 1,
+            progress_decrease: 1,
+        };
+        let what = refusal(|config| config.transport.adaptive_retransmission = Some(adaptive));
+        assert_eq!(what, "adaptive_retransmission out of range");
+    }
 }

@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find dataplane/src -name '*.rs' 2>/dev/null) dataplane/Cargo.toml dataplane/Cargo.lock
 DEMO_OUT ?= runs/demo
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-rust lint format bench docs soak system-packages clean
+.PHONY: help setup demo test test-python test-rust lint format bench fuzz docs soak system-packages clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -49,6 +50,7 @@ lint: setup  ## Check formatting, types, import layers and lints.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	cd dataplane && cargo fmt --check
+	cd dataplane/fuzz && cargo fmt --check
 	cd dataplane && cargo clippy --all-targets --all-features --quiet -- -D warnings
 
 format: setup  ## Format Python and Rust.
@@ -69,10 +71,13 @@ docs: setup  ## Write the pages and figures that come from the code and from pre
 	$(BIN)/python -m metrics.documentation > docs/metrics.md
 	$(BIN)/python docs/figures/dcqcn.py
 
+fuzz:  ## Build every fuzz target and run each for its share of SECONDS (60).
+	dataplane/fuzz/run $(SECONDS)
+
 system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector, machine for a kernel (Debian, root).
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  chromium cpio mosquitto prometheus qemu-system-x86 tshark
 
 clean:  ## Remove everything that can be made again.
-	rm -rf $(VENV) .cache dataplane/target dataplane/*.so runs dist build
+	rm -rf $(VENV) .cache dataplane/fuzz/corpus dataplane/fuzz/findings dataplane/fuzz/target dataplane/target dataplane/*.so runs dist build

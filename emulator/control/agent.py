@@ -197,13 +197,16 @@ class Agent:
         if run != self._run_id or self._run is None:
             await self._decline(transport, run)
             return
+        current = self._run
         self._desired = self._pending[run]
-        while await self._step(self._run, self._desired):
-            await self._publish_actual(transport, run, self._run.actual())
-            if self._run.state is State.FAILED:
+        while await self._step(current, self._desired):
+            await self._publish_actual(transport, run, current.actual())
+            if self._run is not current:
+                return  # the controller went meanwhile, and the run is forgotten
+            if current.state is State.FAILED:
                 break
             self._desired = self._pending[run]
-        if self._desired.phase is Phase.RELEASE:
+        if self._run is current and self._desired.phase is Phase.RELEASE:
             self._forget()
 
     async def _step(self, run: AgentRun, desired: DesiredState) -> bool:

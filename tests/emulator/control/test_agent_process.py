@@ -12,7 +12,7 @@ import pytest
 
 from emulator.control import topics
 from emulator.control.blobs import serve_blobs
-from emulator.control.messages import Phase, State
+from emulator.control.messages import ControllerHeartbeat, Phase, State, encode
 from tests.emulator.control.puppet import AGENT, LoneAgent, Puppet, lone_agent, puppet, until
 
 PROMISED_S = 2.0
@@ -73,6 +73,25 @@ def test_a_standing_agent_serves_the_next_run_after_a_lost_controller(tmp_path: 
             following.is_beating = True
             await asyncio.sleep(PROMISED_S)
             await join(following)
+        assert not agent.ended()
+
+    drive(tmp_path, scenario)
+
+
+def test_an_agent_outlives_a_farewell_that_overtakes_its_last_report(tmp_path: Path) -> None:
+    """The release is followed by the end of the heartbeats at once."""
+
+    async def scenario(agent: LoneAgent, _: Puppet) -> None:
+        for number in range(4):
+            async with puppet(agent.broker, f"run-{number}") as hand:
+                await join(hand)
+                hand.is_beating = False
+                gone = ControllerHeartbeat(sequence=2, sent_realtime_ns=time.time_ns(), gone=True)
+                farewell = topics.controller_heartbeat(hand.run)
+                release = hand.ask(Phase.RELEASE)
+                await asyncio.gather(release, hand.say(farewell, encode(gone)))
+        async with puppet(agent.broker, "run-last") as hand:
+            await join(hand)
         assert not agent.ended()
 
     drive(tmp_path, scenario)

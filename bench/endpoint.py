@@ -11,43 +11,49 @@ The floor of the latter is two copies and two checksums of as many bytes.
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+
+from bench._report import Figure, Ratio, Report, ratios, show
 
 CRATE = Path(__file__).resolve().parent.parent / "dataplane"
 CASES = {
     "values": "values, 1 queue pair",
     "values_4096_qps": "values, 4096 queue pairs",
-    "bytes": "bytes, both ends",
-    "copies_and_checksums": "  two copies and checksums",
-    "forwarded": "bytes, through a switch",
+    "bytes": "bytes, 1 queue pair",
+    "bytes_4096_qps": "bytes, 4096 queue pairs",
+    "copies_and_checksums": "two copies and two checksums of the bytes",
+    "forwarded": "bytes through a switch",
 }
 
 
 def main() -> int:
-    """Build and run the native benchmark, print a table."""
+    """Measure and print."""
+    return show("Packets per second of the endpoint.", measure)
+
+
+def measure() -> Report:
+    """Build and run the native benchmark, which takes the cases in turns."""
+    report = Report("packets of 4096 B payload per second on one core, both ends of a WRITE stream")
     cargo = shutil.which("cargo")
     if cargo is None:
-        print("the endpoint's benchmark is built by cargo, which is not installed: left out")
-        return 0
+        report.remarks.append("built by cargo, which is not installed: left out")
+        return report
     command = [cargo, "bench", "--quiet", "--bench", "endpoint"]
     output = subprocess.run(command, cwd=CRATE, check=True, stdout=subprocess.PIPE, text=True)
-    nanoseconds = json.loads(output.stdout.strip().splitlines()[-1])
-    print(json.dumps(nanoseconds) if "--json" in sys.argv[1:] else table(nanoseconds))
-    return 0
-
-
-def table(nanoseconds: dict[str, float]) -> str:
-    """One line for each case, and what the ratios say."""
-    lines = [f"{'4096-byte packets':<28} {'ns/packet':>10} {'packets/s':>12}"]
-    for case, text in CASES.items():
-        lines.append(f"{text:<28} {nanoseconds[case]:>10.1f} {1e9 / nanoseconds[case]:>12,.0f}")
-    scaling = nanoseconds["values_4096_qps"] / nanoseconds["values"]
-    floor = nanoseconds["bytes"] / nanoseconds["copies_and_checksums"]
-    lines.append(
-        f"4096 queue pairs cost {scaling:.2f} times one; bytes cost {floor:.2f} times their floor"
-    )
-    return "\n".join(lines)
+    nanoseconds: dict[str, list[float]] = json.loads(output.stdout.strip().splitlines()[-1])
+    rates = {case: [1e9 / value for value in values] for case, values in nanoseconds.items()}
+    report.figures = [Figure(CASES[case], "packets/s", rates[case]) for case in CASES]
+    floor = "two copies and two checksums"
+    report.ratios = [
+        Ratio("4096 queue pairs", "one's", ratios(rates["values_4096_qps"], rates["values"])),
+        Ratio("bytes", floor, ratios(rates["bytes"], rates["copies_and_checksums"])),
+        Ratio(
+            "bytes with 4096 queue pairs",
+            floor,
+            ratios(rates["bytes_4096_qps"], rates["copies_and_checksums"]),
+        ),
+    ]
+    return report
 
 
 if __name__ == "__main__":

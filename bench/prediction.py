@@ -1,21 +1,30 @@
 """Speed of jobs in virtual time: packet hops per second on one core, and against a real run.
 
-A packet hop is a frame handed to the node at the end of a link. The demo job's real run takes its
-emulated time times the lab's dilation.
+A packet hop is a frame handed to the node at the end of a link. The demo job is predicted and run
+for real by the command itself, both to the end of the job; the wall time of each is the one that it
+reports, without reading traces and writing records.
+
+    python -m bench.prediction [--json]
 """
 
 import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dataplane
+from bench._report import Figure, Ratio, Report, ratios, show
 from emulator.job import JobRequest, build_job
 from emulator.job_config import job_config
 from emulator.lab import load
 
+DEMO = "loopback-clos"
 SEND, RECV = 0, 1
 HOSTS = 32
 MESSAGE_BYTES = 4 << 20
@@ -26,14 +35,28 @@ Peers = Callable[[int], Sequence[int]]
 
 
 def main() -> int:
-    """Predict each job some times, print the best, which others on the machine disturb least."""
-    job = build_job(JobRequest("loopback-clos"))
-    hops, events, seconds, emulated_s = _best(job.config_json, job.native_programs())
-    run_s = emulated_s * job.loaded.lab.time_dilation
-    _report("demo job, 8 hosts", hops, events, seconds)
-    print(
-        f"  {emulated_s * 1e3:.3f} ms emulated: {seconds:.2f} s predicted, {run_s:.1f} s run "
-        f"({run_s / seconds:.0f} times as long)"
+    """Measure and print."""
+    return show("Speed of jobs in virtual time.", measure)
+
+
+def measure() -> Report:
+    """The demo job under both clocks, then traffic patterns in virtual time alone."""
+    report = Report("packet hops and events per second of wall time in virtual time, on one core")
+    job = build_job(JobRequest(DEMO))
+    _add_speed(report, "demo job, 8 hosts", job.config_json, job.native_programs())
+    run_s = [_command_s("run")]
+    predicted_s = [_command_s("predict") for _ in range(ROUNDS)]
+    report.figures += [
+        Figure("demo job, wall time of predict", "s", predicted_s),
+        Figure("demo job, wall time of run", "s", run_s),
+    ]
+    dilation = job.loaded.lab.time_dilation
+    report.ratios.append(
+        Ratio(
+            f"run (time dilation {dilation}) takes",
+            "predict's wall time",
+            ratios(run_s * ROUNDS, predicted_s),
+        )
     )
     config = _clos_config()
     shapes: dict[str, Peers] = {
@@ -42,30 +65,37 @@ def main() -> int:
         "all-to-all": lambda rank: [(rank + step) % HOSTS for step in range(1, HOSTS)],
     }
     for name, peers in shapes.items():
-        hops, events, seconds, _ = _best(config, _programs(peers))
-        _report(f"{name}, {HOSTS} hosts", hops, events, seconds)
-    return 0
+        _add_speed(report, f"{name}, {HOSTS} hosts", config, _programs(peers))
+    return report
 
 
-def _report(name: str, hops: int, events: int, seconds: float) -> None:
-    print(
-        f"{name:24} {hops:9,} packet hops, {events:9,} events in {seconds:5.2f} s: "
-        f"{hops / seconds / 1e6:.2f} M hops/s, {events / seconds / 1e6:.2f} M events/s"
-    )
-
-
-def _best(config: str, programs: Sequence[dataplane.Program]) -> tuple[int, int, float, float]:
-    """Packet hops, events, seconds of the fastest round, emulated seconds."""
-    times = []
+def _add_speed(
+    report: Report, name: str, config: str, programs: Sequence[dataplane.Program]
+) -> None:
+    hops, events = [], []
     for _ in range(ROUNDS):
         engine = dataplane.Emulation(config, programs)
-        start = time.perf_counter()
+        start_s = time.perf_counter()
         engine.advance()
-        times.append(time.perf_counter() - start)
+        elapsed_s = time.perf_counter() - start_s
         if not engine.is_done:
-            raise SystemExit("the job stalled")
-    snapshot = engine.snapshot()
-    return snapshot["frames_delivered"], snapshot["events"], min(times), engine.now_ps / 1e12
+            raise SystemExit(f"{name}: the job stalled")
+        snapshot = engine.snapshot()
+        hops.append(snapshot["frames_delivered"] / elapsed_s)
+        events.append(snapshot["events"] / elapsed_s)
+    report.figures += [
+        Figure(f"{name}: packet hops", "/s", hops),
+        Figure(f"{name}: events", "/s", events),
+    ]
+
+
+def _command_s(command: str) -> float:
+    """Wall time that a command took for the demo job."""
+    with tempfile.TemporaryDirectory() as directory:
+        out = str(Path(directory) / command)
+        line = [sys.executable, "-m", "emulator", command, DEMO, "--out", out, "--json"]
+        done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
+    return float(json.loads(done.stdout)["wall_seconds"])
 
 
 def _clos_config() -> str:

@@ -11,7 +11,6 @@ medians. Exit status 1 when a goal is missed.
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import dataplane
+from bench._report import Figure, Ratio, Report, ratios, tell
 from traffic_profiles.chakra.schema import GlobalMetadata, Node
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -47,8 +47,7 @@ def main() -> int:
         path = Path(directory) / "bench.0.et"
         write_converter_like(path, options.nodes)
         result = compare(path, options.nodes, options.repeat)
-    print(json.dumps(result) if options.json else table(result))
-    return 0 if result["passed"] else 1
+    return tell(result, is_json=options.json)
 
 
 def write_converter_like(path: Path, nodes: int) -> None:
@@ -177,48 +176,39 @@ def measured(reader: str, path: Path) -> dict[str, float]:
     return result
 
 
-def compare(path: Path, nodes: int, repeat: int) -> dict[str, Any]:
-    """Medians of both readers, in turns, and the ratios."""
+def compare(path: Path, nodes: int, repeat: int) -> Report:
+    """Both readers in turns, and the ratios."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in READERS}
     for _ in range(repeat):
         for name in READERS:
             runs[name].append(measured(name, path))
     if any(run["nodes"] != nodes for results in runs.values() for run in results):
         raise SystemExit("a reader did not give every node")
-
-    def median(name: str, key: str) -> float:
-        return statistics.median(run[key] for run in runs[name])
-
-    rates = {name: nodes / median(name, "seconds") for name in READERS}
-    memory_ratio = median("native", "peak_bytes") / median("native", "column_bytes")
-    speed_ratio = rates["native"] / rates["protobuf"]
-    return {
-        "nodes": nodes,
-        "file_bytes": path.stat().st_size,
-        "nodes_per_s": rates,
-        "peak_bytes": {name: median(name, "peak_bytes") for name in READERS},
-        "column_bytes": median("native", "column_bytes"),
-        "speed_ratio": speed_ratio,
-        "memory_ratio": memory_ratio,
-        "passed": speed_ratio >= SPEED_GOAL and memory_ratio < MEMORY_GOAL,
-    }
-
-
-def table(result: dict[str, Any]) -> str:
-    """The result for people."""
-    mb = 1e6
-    lines = [
-        f"reader: {result['nodes']:,} nodes, {result['file_bytes'] / mb:.1f} MB, medians",
-        f"{'':10}{'nodes/s':>14}{'peak memory':>16}",
-    ]
-    for name, rate in result["nodes_per_s"].items():
-        lines.append(f"{name:10}{rate:14,.0f}{result['peak_bytes'][name] / mb:13.1f} MB")
-    lines += [
-        f"speed   {result['speed_ratio']:6.1f} x protobuf (goal: at least {SPEED_GOAL:g})",
-        f"memory  {result['memory_ratio']:6.2f} x the columns' "
-        f"{result['column_bytes'] / mb:.1f} MB (goal: below {MEMORY_GOAL:g})",
-    ]
-    return "\n".join(lines)
+    rates = {name: [nodes / run["seconds"] for run in runs[name]] for name in READERS}
+    peaks = {name: [run["peak_bytes"] for run in runs[name]] for name in READERS}
+    columns = [run["column_bytes"] for run in runs["native"]]
+    size_mb = path.stat().st_size / 1e6
+    return Report(
+        measures=f"reading a trace of {nodes:,} nodes, {size_mb:.1f} MB, with every column",
+        figures=[
+            *(Figure(f"{name}, speed", "nodes/s", rates[name]) for name in READERS),
+            *(Figure(f"{name}, memory", "MB", [b / 1e6 for b in peaks[name]]) for name in READERS),
+        ],
+        ratios=[
+            Ratio(
+                "native speed",
+                "Python protobuf's",
+                ratios(rates["native"], rates["protobuf"]),
+                at_least=SPEED_GOAL,
+            ),
+            Ratio(
+                "native peak memory",
+                "the columns' own size",
+                ratios(peaks["native"], columns),
+                below=MEMORY_GOAL,
+            ),
+        ],
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Everything here is compiled; `_native.pyi` describes it.
 """
 
 from dataplane._native import (
+    ArrivalLog,
     ConfigError,
     Emulation,
     Endpoint,
@@ -21,10 +22,12 @@ from dataplane._native import (
     payload_pattern,
     read_trace,
     roce_opcodes,
+    send_paced_datagrams,
     topological_order,
 )
 
 __all__ = [
+    "ArrivalLog",
     "ConfigError",
     "Emulation",
     "Endpoint",
@@ -42,5 +45,6 @@ __all__ = [
     "payload_pattern",
     "read_trace",
     "roce_opcodes",
+    "send_paced_datagrams",
     "topological_order",
 ]

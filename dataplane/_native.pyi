@@ -172,6 +172,25 @@ def loopback_datagrams_per_s(datagram_bytes: int, seconds: float) -> float:
     They do nothing but `sendmmsg` and `recvmmsg`: the yardstick for wires.
     """
 
+def send_paced_datagrams(port: int, datagram_bytes: int, interval_ns: int, count: int) -> None:
+    """Send datagrams to a port of loopback, one each `interval_ns`: the yardstick for pacing.
+
+    The loop does nothing but watch the clock and send.
+    """
+
+class ArrivalLog:
+    """A socket on loopback that notes when datagrams arrive, and does nothing with them.
+
+    The kernel takes the time while the sender hands a datagram over, so it is that of departure.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def port(self) -> int:
+        """The UDP port that it is bound to."""
+    def stop(self) -> tuple[NDArray[np.uint64], int]:
+        """Stop, and return CLOCK_REALTIME of each arrival in ns, and how many were dropped."""
+
 def encode_roce(
     *,
     opcode: int = 0x04,

@@ -9,6 +9,7 @@ mod roce;
 mod tables;
 mod trace;
 mod wall_emulation;
+mod yardsticks;
 
 #[pymodule]
 mod _native {
@@ -30,7 +31,10 @@ mod _native {
     use super::trace::{TraceError, find_cycle, read_trace, topological_order};
 
     #[pymodule_export]
-    use super::wall_emulation::{WallEmulation, WireError, loopback_datagrams_per_s};
+    use super::wall_emulation::{WallEmulation, WireError};
+
+    #[pymodule_export]
+    use super::yardsticks::{ArrivalLog, loopback_datagrams_per_s, send_paced_datagrams};
 
     /// Version of the native crate.
     #[pymodule_init]

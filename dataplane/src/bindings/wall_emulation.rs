@@ -134,21 +134,6 @@ impl WallEmulation {
     }
 }
 
-/// Datagrams per second of a loop that does nothing else; see `_native.pyi`.
-#[pyfunction]
-pub fn loopback_datagrams_per_s(
-    py: Python<'_>,
-    datagram_bytes: usize,
-    seconds: f64,
-) -> PyResult<f64> {
-    if !(1..=65_000).contains(&datagram_bytes) || !(0.0..=60.0).contains(&seconds) {
-        return Err(PyValueError::new_err("1 to 65000 bytes, at most 60 seconds"));
-    }
-    let time = Duration::from_secs_f64(seconds);
-    let rate = py.detach(|| io::minimal_loop::measure(datagram_bytes, time))?;
-    Ok(rate.received_per_s)
-}
-
 fn ipv4(text: &str) -> PyResult<Ipv4Addr> {
     text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
 }

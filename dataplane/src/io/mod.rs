@@ -4,14 +4,16 @@
 //! * [`batch`], [`poll`], [`socket`]: the system calls under them; the only `unsafe` code.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: nodes in real time.
-//! * [`minimal_loop`]: the yardstick that wires are measured with.
+//! * [`minimal_loop`], [`paced_loop`], [`arrival_log`]: the yardsticks that wires are measured with.
 //!
 //! Nothing here knows a program, a queue pair or a rate.
 
+pub mod arrival_log;
 pub mod batch;
 pub mod clock;
 pub mod lateness;
 pub mod minimal_loop;
+pub mod paced_loop;
 pub mod poll;
 pub mod socket;
 pub mod wall_clock;

@@ -1,0 +1,70 @@
+//! What benchmarks measure wires with: loops that do nothing else, and the times of arrival.
+
+use crate::io;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Datagrams per second of a loop that does nothing else; see `_native.pyi`.
+#[pyfunction]
+pub fn loopback_datagrams_per_s(
+    py: Python<'_>,
+    datagram_bytes: usize,
+    seconds: f64,
+) -> PyResult<f64> {
+    check(datagram_bytes, seconds)?;
+    let time = Duration::from_secs_f64(seconds);
+    let rate = py.detach(|| io::minimal_loop::measure(datagram_bytes, time))?;
+    Ok(rate.received_per_s)
+}
+
+/// Datagrams at equal intervals by a loop that does nothing else; see `_native.pyi`.
+#[pyfunction]
+pub fn send_paced_datagrams(
+    py: Python<'_>,
+    port: u16,
+    datagram_bytes: usize,
+    interval_ns: u64,
+    count: u64,
+) -> PyResult<()> {
+    let seconds = interval_ns as f64 * count as f64 * 1e-9;
+    check(datagram_bytes, seconds)?;
+    Ok(py.detach(|| io::paced_loop::send(port, datagram_bytes, interval_ns, count))?)
+}
+
+fn check(datagram_bytes: usize, seconds: f64) -> PyResult<()> {
+    if !(1..=65_000).contains(&datagram_bytes) || !(0.0..=60.0).contains(&seconds) {
+        return Err(PyValueError::new_err("1 to 65000 bytes, at most 60 seconds"));
+    }
+    Ok(())
+}
+
+/// See `_native.pyi`.
+#[pyclass(frozen, module = "dataplane")]
+pub struct ArrivalLog {
+    port: u16,
+    log: Mutex<Option<io::arrival_log::ArrivalLog>>,
+}
+
+#[pymethods]
+impl ArrivalLog {
+    #[new]
+    fn new() -> PyResult<Self> {
+        let log = io::arrival_log::ArrivalLog::start()?;
+        Ok(Self { port: log.port(), log: Mutex::new(Some(log)) })
+    }
+
+    #[getter]
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn stop<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<u64>>, u64)> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let log = log.ok_or_else(|| PyRuntimeError::new_err("it was stopped before"))?;
+        let arrivals = py.detach(|| log.stop());
+        Ok((arrivals.times_ns.into_pyarray(py), arrivals.overflows))
+    }
+}

@@ -16,6 +16,7 @@ from emulator.controller import run
 from emulator.job import Job
 from emulator.progress import ProgressDisplay, ProgressPoint
 from metrics.exporter import Exporter
+from traffic_profiles.program import OpKind
 
 __all__ = ["execute", "register", "sweep_drive", "tell_long_run"]
 
@@ -75,15 +76,20 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def tell_long_run(job: Job) -> None:
-    """Say beforehand that computation alone will take minutes of wall time."""
-    least_s = longest_computation_ps(job) * 1e-12 * job.lab.time_dilation
-    if least_s > _LONG_RUN_S:
-        print(
-            f"rankwire: computation alone takes {least_s / 60:.0f} min of wall time at time "
-            f"dilation {job.lab.time_dilation}; a smaller --time-dilation, --compute-scale or "
-            "--idle drop shortens it",
-            file=sys.stderr,
-        )
+    """Say beforehand that computation or communication alone will take minutes of wall time."""
+    parts = {
+        "computation": (longest_computation_ps(job), "--compute-scale or --idle drop"),
+        "communication": (longest_communication_ps(job), "or --size-scale"),
+    }
+    for part, (least_ps, remedy) in parts.items():
+        least_s = least_ps * 1e-12 * job.lab.time_dilation
+        if least_s > _LONG_RUN_S:
+            print(
+                f"rankwire: {part} alone takes {least_s / 60:.0f} min of wall time at time "
+                f"dilation {job.lab.time_dilation}; a smaller --time-dilation, {remedy} "
+                "shortens it",
+                file=sys.stderr,
+            )
 
 
 def longest_computation_ps(job: Job) -> int:
@@ -94,6 +100,14 @@ def longest_computation_ps(job: Job) -> int:
         busy = np.bincount(program.lane[on_lane], program.duration_ps[on_lane].astype(np.float64))
         longest = max(longest, int(busy.max(initial=0)))
     return longest
+
+
+def longest_communication_ps(job: Job) -> int:
+    """Emulated time that the busiest rank sends at the fastest link's rate: a lower bound."""
+    rate_bps = max(int(link["rate_bps"]) for link in job.config["links"])
+    sends = [p.size_bytes[p.kind == OpKind.SEND] for p in job.programs]
+    sent_bytes = max((int(sizes.sum()) for sizes in sends), default=0)
+    return sent_bytes * 8 * 10**12 // rate_bps
 
 
 def sweep_drive(job: Job) -> tuple[EngineRecords, dict[str, Any]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dataplane
-from bench._report import Figure, Ratio, Report, show
+from bench._report import Figure, Ratio, Report, ratios, show
 from bench._wires import DATAGRAM_BYTES, carry, direct_config, on_core_pair, program
 
 ROUNDS = 3
@@ -74,6 +74,8 @@ def add_share(report: Report, config: dict[str, Any], share: float, interval_ns:
         report.figures.append(Figure(f"{label}, loop", "us", list(peer_errors[:, column] / 1e3)))
         shares = list(errors[:, column] / interval_ns)
         report.ratios.append(Ratio(f"{label} of the error", "the gap asked for", shares))
+        to_loop = ratios(list(errors[:, column]), list(peer_errors[:, column]))
+        report.ratios.append(Ratio(f"{label} of the error", "the loop's", to_loop))
     report.ratios.append(
         Ratio(f"{name}: rate", "the rate asked for", [rate_ratio(t, interval_ns) for t in ours])
     )

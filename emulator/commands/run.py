@@ -78,15 +78,15 @@ def execute(options: argparse.Namespace) -> int:
 def tell_long_run(job: Job) -> None:
     """Say beforehand that computation or communication alone will take minutes of wall time."""
     parts = {
-        "computation": (longest_computation_ps(job), "--compute-scale or --idle drop"),
-        "communication": (longest_communication_ps(job), "or --size-scale"),
+        "computation": (longest_computation_ps(job), ", --compute-scale or --idle drop"),
+        "communication": (longest_communication_ps(job), " or --size-scale"),
     }
     for part, (least_ps, remedy) in parts.items():
         least_s = least_ps * 1e-12 * job.lab.time_dilation
         if least_s > _LONG_RUN_S:
             print(
                 f"rankwire: {part} alone takes {least_s / 60:.0f} min of wall time at time "
-                f"dilation {job.lab.time_dilation}; a smaller --time-dilation, {remedy} "
+                f"dilation {job.lab.time_dilation}; a smaller --time-dilation{remedy} "
                 "shortens it",
                 file=sys.stderr,
             )

@@ -96,20 +96,22 @@ class Agent:
             self._act(transport),
             self._report(transport),
         )
-        await transport.publish(topics.presence(name), self._presence("lost"))
-        await transport.publish(topics.presence(name), b"", retain=True)
+        # Not waited for: the broker may be gone with the controller.
+        await transport.publish(topics.presence(name), self._presence("lost"), qos=0)
+        await transport.publish(topics.presence(name), b"", qos=0, retain=True)
 
     async def abandon(self, reason: str) -> None:
         """Stop the traffic of the current run, try to put its records, and forget it."""
+        current, desired = self._run, self._desired
         try:
-            if self._run is not None and self._desired is not None:
-                self._run.stop_traffic()
+            if current is not None and desired is not None:
+                current.stop_traffic()
                 async with asyncio.timeout(_FAREWELL_S):
-                    await self._run.stop(self._desired, reason)
+                    await current.stop(desired, reason)
         except TimeoutError:
             _LOG.warning("the records could not be given to the controller: %s", reason)
         finally:
-            self._forget()
+            self._forget(current)
 
     def _presence(self, presence: str) -> bytes:
         return encode(
@@ -153,7 +155,7 @@ class Agent:
         if heartbeat.gone:
             self._heard.discard(run)
             if run == self._run_id:
-                self._silence()
+                self._silence(self._run)
             return
         if run not in self._heard:
             self._heard.add(run)
@@ -198,16 +200,15 @@ class Agent:
             await self._decline(transport, run)
             return
         current = self._run
-        self._desired = self._pending[run]
-        while await self._step(current, self._desired):
+        desired = self._desired = self._pending[run]
+        while await self._step(current, desired):
             await self._publish_actual(transport, run, current.actual())
-            if self._run is not current:
-                return  # the controller went meanwhile, and the run is forgotten
-            if current.state is State.FAILED:
+            # While it waited, the controller may have gone and the run been forgotten.
+            if self._run is not current or current.state is State.FAILED:
                 break
-            self._desired = self._pending[run]
-        if self._run is current and self._desired.phase is Phase.RELEASE:
-            self._forget()
+            desired = self._desired = self._pending[run]
+        if desired.phase is Phase.RELEASE:
+            self._forget(current)
 
     async def _step(self, run: AgentRun, desired: DesiredState) -> bool:
         with self._dead_man.patience() if self._dead_man else contextlib.nullcontext():
@@ -220,7 +221,7 @@ class Agent:
 
         def on_silence() -> None:
             current.stop_traffic()
-            self._loop.call_soon_threadsafe(self._silence)
+            self._loop.call_soon_threadsafe(self._silence, current)
 
         self._dead_man = DeadMan(on_silence)
 
@@ -236,14 +237,17 @@ class Agent:
         )
         await self._publish_actual(transport, run, refusal)
 
-    def _silence(self) -> None:
-        """The controller is gone: end the run; a spawned agent ends with it."""
-        if self._run is None or self._ending is not None:
+    def _silence(self, current: AgentRun | None) -> None:
+        """The controller is gone: end its run; a spawned agent ends with it."""
+        if current is None or current is not self._run or self._ending is not None:
             return
-        self._run.stop_traffic()
+        current.stop_traffic()
         self._ending = self._loop.create_task(self.abandon("the controller is gone"))
 
-    def _forget(self) -> None:
+    def _forget(self, current: AgentRun | None) -> None:
+        """Forget a run, unless that has been done and there is another already."""
+        if current is not self._run:
+            return
         if self._dead_man is not None:
             self._dead_man.release()
         if self._run_id is not None:

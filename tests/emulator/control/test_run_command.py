@@ -13,7 +13,7 @@ from tests.emulator.control.processes import command, is_alive, is_running, unti
 PROMISED_S = 2.0
 SLOW = ("run", "loopback-clos", "--set", "agents.count=2", "--time-dilation", "20000")
 LAB_AGENTS = 2
-FAREWELL_S = 6.0
+FAREWELL_S = 15.0
 
 
 def test_agents_of_a_killed_controller_are_gone_within_the_promised_time(

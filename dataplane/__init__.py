@@ -24,6 +24,7 @@ from dataplane._native import (
     roce_opcodes,
     send_paced_datagrams,
     topological_order,
+    write_capture,
 )
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "roce_opcodes",
     "send_paced_datagrams",
     "topological_order",
+    "write_capture",
 ]

@@ -306,3 +306,20 @@ class Endpoint:
         """Whether a posted request is not complete."""
     def counters(self) -> dict[str, int]:
         """Totals: those of a queue pair, and the frames dropped before it."""
+
+def write_capture(
+    path: str | PathLike[str],
+    interfaces: Sequence[str],
+    *,
+    time_ps: NDArray[np.uint64],
+    interface: NDArray[np.uint32],
+    length_bytes: NDArray[np.uint32],
+    frames: NDArray[np.uint8],
+    max_packets: int,
+) -> int:
+    """Write Ethernet frames without FCS as pcapng, in order of time; return how many.
+
+    Frame i came to `interfaces[interface[i]]` at `time_ps[i]`, which the file holds in whole
+    nanoseconds; `frames` has the bytes of all, one after the other. The earliest `max_packets` are
+    written. Raises `OSError`, and `ValueError` for columns that don't fit.
+    """

@@ -13,6 +13,7 @@ from typing import Any
 
 import dataplane
 from dataplane.errors import InputError, Problem
+from emulator.capture import capture_config
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, load
 from emulator.provenance import describe_job
@@ -51,6 +52,10 @@ class JobRequest:
     """Factor on the durations of compute nodes; 0 leaves communication only."""
     seed: int = 1
     """Seed of every random choice."""
+    capture: Sequence[str] = ()
+    """Links whose frames are kept; globs."""
+    capture_packets: int = 10_000
+    """Frames that are kept at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +127,7 @@ def build_job(
     on_phase("compiling")
     compiled = compile_workload(source.workload, _compile_options(loaded, request, source))
     config = job_config(loaded.lab, loaded.fabric, seed=request.seed)
+    config["capture"] = capture_config(request.capture, request.capture_packets, loaded.fabric)
     run_info = describe_job(request, loaded, source, compiled)
     return Job(request, loaded, source, compiled, config, run_info)
 

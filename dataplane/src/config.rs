@@ -32,6 +32,31 @@ pub struct JobConfig {
     /// frame's kind holds. Nothing if missing.
     #[serde(default)]
     pub impairments: Vec<ImpairmentConfig>,
+    /// Frames that are kept as bytes; nothing if missing.
+    #[serde(default)]
+    pub capture: Option<CaptureConfig>,
+}
+
+impl JobConfig {
+    /// MAC address of a node; zeros for one that there is not.
+    pub fn mac(&self, node: NodeId) -> [u8; 6] {
+        match node {
+            NodeId::Nic(index) => self.nics.get(index as usize).map_or([0; 6], |nic| nic.mac),
+            NodeId::Switch(index) => {
+                self.switches.get(index as usize).map_or([0; 6], |switch| switch.mac)
+            }
+        }
+    }
+}
+
+/// What is kept of frames as they arrive at the end of their link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureConfig {
+    /// Directions: twice the index of the link, plus one for the direction that leaves its end b.
+    pub directions: Vec<u32>,
+    /// Frames that each process keeps at most; later ones are counted.
+    pub max_packets: u64,
 }
 
 /// What some directions of links do to some frames by chance. Ratios are of the frames that the rule

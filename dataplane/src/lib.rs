@@ -9,6 +9,7 @@
 //! * [`fabric`]: virtual switches.
 //! * [`engine`]: programs, their executor, the network interface, and the event loop that drives them.
 //! * [`io`]: sockets that carry frames, and the wall clock.
+//! * [`pcapng`]: capture files; stands beside the others.
 //! * [`trace`]: Chakra execution traces into columns; stands beside the others.
 //! * `bindings`: the Python module; the only place that knows Python.
 //!
@@ -20,6 +21,7 @@ pub mod congestion;
 pub mod engine;
 pub mod fabric;
 pub mod io;
+pub mod pcapng;
 pub mod random;
 pub mod roce;
 pub mod trace;

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dataplane.errors import RunError
-from emulator.commands.arguments import add_job_arguments
+from emulator.capture import capture_line, write_capture
+from emulator.commands.arguments import add_job_arguments, positive_int
 from emulator.commands.options import binding_options
 from emulator.control.outcome import ControlReport, EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job, JobRequest, build_job
@@ -43,6 +44,19 @@ def add_execution_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory of the records (default runs/TIME-LAB-COMMAND); must not hold anything",
     )
+    parser.add_argument(
+        "--capture",
+        metavar="LINK[,LINK...]",
+        help="keep the frames of these links (globs; LINK/0 and LINK/1 are what leaves one end) in "
+        "DIR/capture.pcapng with emulated times",
+    )
+    parser.add_argument(
+        "--capture-packets",
+        type=positive_int,
+        default=10_000,
+        metavar="N",
+        help="keep the first N frames (default 10000)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -59,6 +73,8 @@ def job_request(options: argparse.Namespace) -> JobRequest:
         size_scale=options.size_scale,
         compute_scale=options.compute_scale,
         seed=options.seed,
+        capture=options.capture.split(",") if options.capture else (),
+        capture_packets=options.capture_packets,
     )
 
 
@@ -74,8 +90,9 @@ def execute_job(options: argparse.Namespace, command: str, drive: Drive) -> int:
         directory = make_run_directory(options.out, job.loaded.lab.name, command)
         driven = _drive(job, directory, display, drive)
     if driven.engine is not None:
-        run = run_document(job, command, driven.facts)
         with writing(directory):
+            captured = write_capture(directory, job.config, driven.engine)
+            run = run_document(job, command, driven.facts | captured)
             records = store(directory, job, driven.engine, run)
         _tell(records, options)
         if driven.failure is None:
@@ -161,6 +178,7 @@ def _tell(records: RunRecords, options: argparse.Namespace) -> None:
         f"{emulated:.3f} ms emulated in {wall:.1f} s of wall time",
         *(f"warning: {warning}" for warning in facts["warnings"]),
         f"records: {records.directory}",
+        *(capture_line(facts[key], records.directory) for key in ("capture",) if key in facts),
         f"report:  {report}",
     )
 

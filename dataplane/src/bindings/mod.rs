@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod capture;
 mod emulation;
 mod endpoint;
 mod program;
@@ -14,6 +15,9 @@ mod yardsticks;
 #[pymodule]
 mod _native {
     use super::*;
+
+    #[pymodule_export]
+    use super::capture::write_capture;
 
     #[pymodule_export]
     use super::emulation::{ConfigError, Emulation};

@@ -4,6 +4,7 @@
 //! Chance is seeded per direction: what happens to the n-th frame of a direction is the same whichever
 //! process carries it. Nodes and the wrapped medium know nothing of it.
 
+use super::capture::Capture;
 use super::medium::Medium;
 use crate::config::{ImpairmentConfig, JobConfig, PacketKind};
 use crate::random::Random;
@@ -164,6 +165,10 @@ impl<M: Medium> Medium for Impaired<M> {
         }
         let (direction, frame) = first.remove();
         Some((direction, self.inner.carry(now_ps, direction, frame)?))
+    }
+
+    fn capture(&self) -> Option<&Capture> {
+        self.inner.capture()
     }
 
     fn impairments(&self) -> Vec<(u32, ImpairmentCounters)> {

@@ -2,7 +2,8 @@
 //!
 //! A medium is wrapped to change or to watch what passes; nothing about that is known to nodes.
 
-use super::impairment::ImpairmentCounters;
+use super::capture::{Capture, Captured};
+use super::impairment::{Impaired, ImpairmentCounters};
 use crate::config::{JobConfig, NodeId};
 use crate::roce::{Frame, Payload, decode, encode};
 
@@ -30,6 +31,19 @@ pub trait Medium {
     fn impairments(&self) -> Vec<(u32, ImpairmentCounters)> {
         Vec::new()
     }
+
+    /// What was kept of frames.
+    fn capture(&self) -> Option<&Capture> {
+        None
+    }
+}
+
+/// A medium with everything around it that a job may ask for.
+pub type Wrapped<M> = Impaired<Captured<M>>;
+
+/// Put around a medium what the job asks for.
+pub fn wrap<M: Medium>(config: &JobConfig, medium: M) -> Wrapped<M> {
+    Impaired::new(config, Captured::new(config, medium))
 }
 
 /// Both ends of every link are in this process.

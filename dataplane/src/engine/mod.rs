@@ -1,6 +1,7 @@
 //! Programs, their executor, the network interface, and the event loop that drives them.
 
 mod assembly;
+pub mod capture;
 pub mod connections;
 mod error;
 pub mod event_queue;

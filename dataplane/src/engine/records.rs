@@ -86,13 +86,24 @@ impl<M: Medium> World<M> {
     /// All final tables; the counters are nested one level deeper, see
     /// [`World::counter_tables`].
     pub fn record_tables(&self) -> Tables {
-        vec![
+        let mut tables = vec![
             ("ops", self.op_table()),
             ("links", self.link_table()),
             ("queues", self.queue_table()),
             ("qps", self.qp_table()),
             ("failures", self.failure_table()),
-        ]
+        ];
+        if let Some(capture) = self.medium().capture() {
+            let frames = capture.frames().clone();
+            let rows = vec![
+                ("time_ps", Column::U64(frames.time_ps)),
+                ("direction", Column::U32(frames.direction)),
+                ("length_bytes", Column::U32(frames.length_bytes)),
+            ];
+            tables.push(("capture", rows));
+            tables.push(("capture_bytes", vec![("bytes", Column::U8(frames.bytes))]));
+        }
+        tables
     }
 
     /// Totals per node and port.
@@ -101,6 +112,9 @@ impl<M: Medium> World<M> {
             vec![("nics", self.nic_table(false)), ("switch_ports", self.switch_port_table())];
         if !self.config().impairments.is_empty() {
             tables.push(("impairments", self.impairment_table()));
+        }
+        if let Some(capture) = self.medium().capture() {
+            tables.push(("capture", capture_table(&capture.counts())));
         }
         tables
     }
@@ -346,6 +360,15 @@ impl<M: Medium> World<M> {
             "pause_frames_received": U64 = queues.pause_frames_received,
         })
     }
+}
+
+fn capture_table(counts: &[(u32, u64, u64)]) -> Table {
+    table!(counts, (direction, kept, left_out) => {
+        "link": U32 = *direction / 2,
+        "direction": U8 = (*direction % 2) as u8,
+        "captured": U64 = *kept,
+        "left_out": U64 = *left_out,
+    })
 }
 
 fn blocked_of(host: &Host, limit: usize) -> Vec<Blocked> {

@@ -169,6 +169,7 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
         (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
         (config.telemetry.max_samples >= 2, "max_samples"),
+        (config.capture.iter().all(|c| are_directions(&c.directions, config)), "capture"),
         (config.impairments.iter().all(|rule| is_possible(rule, config)), "impairments"),
     ];
     match checks.iter().find(|(holds, _)| !holds) {
@@ -183,7 +184,11 @@ fn is_possible(rule: &ImpairmentConfig, config: &JobConfig) -> bool {
     let delays = [rule.reordering_ps, rule.delay_ps, rule.jitter_ps];
     ratios.iter().all(|ratio| (0.0..=1.0).contains(ratio))
         && delays.iter().all(|delay_ps| *delay_ps <= MAX_DELAY_PS)
-        && rule.directions.iter().all(|&direction| (direction as usize) < 2 * config.links.len())
+        && are_directions(&rule.directions, config)
+}
+
+fn are_directions(directions: &[u32], config: &JobConfig) -> bool {
+    directions.iter().all(|&direction| (direction as usize) < 2 * config.links.len())
 }
 
 #[cfg(test)]

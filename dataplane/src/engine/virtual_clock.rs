@@ -1,9 +1,9 @@
 //! Drives a world in virtual time: as fast as events can be handled, the same for every run.
 
 use super::error::ConfigError;
-use super::impairment::Impaired;
+use super::medium::{Internal, Wrapped, wrap};
 use super::program::Program;
-use super::world::{Internal, World};
+use super::world::World;
 use crate::config::JobConfig;
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ pub enum Progress {
 /// A whole job in one process and virtual time.
 #[derive(Debug)]
 pub struct Emulation {
-    world: World<Impaired<Internal>>,
+    world: World<Wrapped<Internal>>,
     is_started: bool,
 }
 
 impl Emulation {
     /// A job at time 0.
     pub fn new(config: JobConfig, programs: &[Arc<Program>]) -> Result<Self, ConfigError> {
-        let medium = Impaired::new(&config, Internal::new(&config));
+        let medium = wrap(&config, Internal::new(&config));
         let world = World::new(Arc::new(config), programs, medium, |_| true)?;
         Ok(Self { world, is_started: false })
     }
@@ -62,12 +62,12 @@ impl Emulation {
     }
 
     /// The world.
-    pub fn world(&self) -> &World<Impaired<Internal>> {
+    pub fn world(&self) -> &World<Wrapped<Internal>> {
         &self.world
     }
 
     /// The world.
-    pub fn world_mut(&mut self) -> &mut World<Impaired<Internal>> {
+    pub fn world_mut(&mut self) -> &mut World<Wrapped<Internal>> {
         &mut self.world
     }
 }

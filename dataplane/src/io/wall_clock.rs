@@ -6,7 +6,7 @@ use super::wall_loop::{Loop, Shared};
 use super::wire::{WireCounters, WireError, Wires};
 use crate::config::{JobConfig, NodeId};
 use crate::engine::ConfigError;
-use crate::engine::impairment::Impaired;
+use crate::engine::medium::{Wrapped, wrap};
 use crate::engine::program::Program;
 use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables};
 use crate::engine::world::{RankCompletion, World};
@@ -41,9 +41,9 @@ pub enum RunStateError {
 }
 
 enum Stage {
-    Ready(Box<World<Impaired<Wires>>>),
-    Running(JoinHandle<Box<World<Impaired<Wires>>>>),
-    Ended(Box<World<Impaired<Wires>>>),
+    Ready(Box<World<Wrapped<Wires>>>),
+    Running(JoinHandle<Box<World<Wrapped<Wires>>>>),
+    Ended(Box<World<Wrapped<Wires>>>),
     Lost,
 }
 
@@ -70,7 +70,7 @@ impl WallEmulation {
         let config = Arc::new(config);
         let local = resolve(&config, local_nodes)?;
         let wires = Wires::new(&config, |node| local.contains(&node))?;
-        let medium = Impaired::new(&config, wires);
+        let medium = wrap(&config, wires);
         let world = World::new(config, programs, medium, |node| local.contains(&node))?;
         let shared = Arc::new(Shared::default());
         shared.lock().snapshot = world.snapshot();
@@ -87,7 +87,13 @@ impl WallEmulation {
         &self,
         ports: &BTreeMap<String, u16>,
     ) -> Result<Vec<(String, u16)>, WallEmulationError> {
-        Ok(self.stage().ready()?.medium_mut().inner_mut().bind(self.bind_address, ports)?)
+        Ok(self
+            .stage()
+            .ready()?
+            .medium_mut()
+            .inner_mut()
+            .inner_mut()
+            .bind(self.bind_address, ports)?)
     }
 
     /// Name the opposite end of every wire end.
@@ -95,13 +101,13 @@ impl WallEmulation {
         &self,
         peers: &BTreeMap<String, SocketAddrV4>,
     ) -> Result<(), WallEmulationError> {
-        Ok(self.stage().ready()?.medium_mut().inner_mut().connect(peers)?)
+        Ok(self.stage().ready()?.medium_mut().inner_mut().inner_mut().connect(peers)?)
     }
 
     /// Begin at an instant of CLOCK_MONOTONIC, which is emulated time 0.
     pub fn start(&self, start_ns: u64) -> Result<(), WallEmulationError> {
         let mut stage = self.stage();
-        if !stage.ready()?.medium().inner().is_connected() {
+        if !stage.ready()?.medium().inner().inner().is_connected() {
             return Err(RunStateError::NotConnected.into());
         }
         let Stage::Ready(world) = std::mem::replace(&mut *stage, Stage::Lost) else {
@@ -185,7 +191,7 @@ impl WallEmulation {
             Stage::Ready(world) | Stage::Ended(world) => {
                 world.finish_telemetry();
                 let mut counters = world.counter_tables();
-                counters.push(("wires", wire_table(&world.medium().inner().counters())));
+                counters.push(("wires", wire_table(&world.medium().inner().inner().counters())));
                 Ok((world.record_tables(), counters))
             }
             Stage::Running(_) | Stage::Lost => Err(RunStateError::Panicked),
@@ -194,7 +200,7 @@ impl WallEmulation {
 }
 
 impl Stage {
-    fn ready(&mut self) -> Result<&mut World<Impaired<Wires>>, RunStateError> {
+    fn ready(&mut self) -> Result<&mut World<Wrapped<Wires>>, RunStateError> {
         match self {
             Stage::Ready(world) => Ok(world),
             _ => Err(RunStateError::Started),

@@ -7,7 +7,7 @@
 use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
 use super::wire::{Arrival, Wires};
-use crate::engine::impairment::Impaired;
+use crate::engine::medium::Wrapped;
 use crate::engine::records::{Blocked, Snapshot};
 use crate::engine::world::{Medium, RankCompletion, World};
 use crate::roce::Frame;
@@ -62,7 +62,7 @@ impl Shared {
 
 /// The thread's state.
 pub struct Loop {
-    world: Box<World<Impaired<Wires>>>,
+    world: Box<World<Wrapped<Wires>>>,
     clock: DilatedClock,
     shared: Arc<Shared>,
     lateness: Lateness,
@@ -74,7 +74,7 @@ pub struct Loop {
 
 impl Loop {
     pub fn new(
-        world: Box<World<Impaired<Wires>>>,
+        world: Box<World<Wrapped<Wires>>>,
         clock: DilatedClock,
         shared: Arc<Shared>,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Loop {
         }
     }
 
-    pub fn run(mut self) -> Box<World<Impaired<Wires>>> {
+    pub fn run(mut self) -> Box<World<Wrapped<Wires>>> {
         sharpen_timers();
         if self.await_start() {
             self.world.start();
@@ -127,7 +127,7 @@ impl Loop {
             self.lateness.record(self.clock.wall_span_ns(now_ps - at_ps));
             handled += 1;
         }
-        let is_blocked = self.world.medium_mut().inner_mut().flush();
+        let is_blocked = self.world.medium_mut().inner_mut().inner_mut().flush();
         if now_ns >= self.next_publication_ns
             || self.shared.blocked_limit.load(Ordering::Relaxed) > 0
         {
@@ -141,8 +141,12 @@ impl Loop {
 
     fn receive(&mut self, now_ps: u64) -> usize {
         let arrivals = &mut self.arrivals;
-        let received =
-            self.world.medium_mut().inner_mut().receive(|arrival| arrivals.push(arrival));
+        let received = self
+            .world
+            .medium_mut()
+            .inner_mut()
+            .inner_mut()
+            .receive(|arrival| arrivals.push(arrival));
         for Arrival { direction, realtime_ns, frame } in self.arrivals.drain(..) {
             let arrival_ps = realtime_ns.map_or(now_ps, |realtime_ns| {
                 self.clock.emulated_ps(realtime_ns.saturating_sub(self.realtime_offset_ns))
@@ -161,7 +165,7 @@ impl Loop {
             left_ns = left_ns.min(RETRY_NS + POLL_NS);
         }
         if left_ns > POLL_NS {
-            self.world.medium().inner().wait(left_ns - POLL_NS);
+            self.world.medium().inner().inner().wait(left_ns - POLL_NS);
         } else if is_idle {
             // Others may have frames for us.
             std::thread::yield_now();

@@ -130,8 +130,8 @@ impl Wires {
                         node: ends[end].node,
                         socket: None,
                         peer: None,
-                        source_mac: mac(config, ends[end].node),
-                        destination_mac: mac(config, ends[1 - end].node),
+                        source_mac: config.mac(ends[end].node),
+                        destination_mac: config.mac(ends[1 - end].node),
                         queue: SendQueue::new(),
                         is_dirty: false,
                         counters: WireCounters::default(),
@@ -302,13 +302,4 @@ fn decode_datagram(wire: &mut Wire, bytes: Option<&[u8]>) -> Option<Frame> {
     }
     wire.counters.decode_errors += 1;
     None
-}
-
-fn mac(config: &JobConfig, node: NodeId) -> [u8; 6] {
-    match node {
-        NodeId::Nic(index) => config.nics.get(index as usize).map_or([0; 6], |nic| nic.mac),
-        NodeId::Switch(index) => {
-            config.switches.get(index as usize).map_or([0; 6], |switch| switch.mac)
-        }
-    }
 }

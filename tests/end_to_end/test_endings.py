@@ -75,7 +75,10 @@ def running(directory: Path, *more: str) -> Iterator[Running]:
 def _flowing(running: Running) -> Running:
     """Wait until operations complete, as the run's own metrics tell."""
     assert running.process.stderr is not None
-    url = running.process.stderr.readline().removeprefix("metrics: ").strip()
+    said = iter(running.process.stderr.readline, "")
+    line = next((line for line in said if line.startswith("metrics: ")), None)
+    assert line is not None, "the run ended without serving metrics"
+    url = line.removeprefix("metrics: ").strip()
     until(lambda: running.process.poll() is not None or completed_operations(url) > 0)
     assert running.process.poll() is None, running.process.communicate()
     return running

@@ -166,12 +166,16 @@ def once_running(action: Any) -> Any:
 
 def test_a_killed_agent_ends_the_run_and_the_records_are_kept() -> None:
     """The message names the agent, its nodes and how it ended."""
+    lost_ranks = [4, 5, 6, 7]
+    killed = threading.Event()
 
-    def kill() -> None:
-        os.kill(agents_of(os.getpid())["agent-1"], signal.SIGKILL)
+    def kill_once_it_has_reported(_snapshot: Any, completed: Any) -> None:
+        if np.isin(completed["rank"], lost_ranks).any() and not killed.is_set():
+            killed.set()
+            os.kill(agents_of(os.getpid())["agent-1"], signal.SIGKILL)
 
     given = job("time_dilation=5000")
-    failure = fail(given, on_progress=once_running(kill))
+    failure = fail(given, on_metrics=kill_once_it_has_reported)
     assert "agent agent-1 (host" in str(failure)
     assert "by signal 9" in str(failure)
     assert failure.exit_status == 1
@@ -179,7 +183,7 @@ def test_a_killed_agent_ends_the_run_and_the_records_are_kept() -> None:
     done = failure.records["ops"]["end_ps"] != NOT_DONE
     assert len(done) == total_operations(given)
     assert 0 < done.sum() < len(done)
-    lost = np.isin(failure.records["ops"]["rank"], [4, 5, 6, 7])
+    lost = np.isin(failure.records["ops"]["rank"], lost_ranks)
     assert done[lost].any()
     assert failure.report is not None
     assert [agent.has_records for agent in failure.report.agents] == [True, False]

@@ -129,8 +129,11 @@ _SWEEPS_END = """\
 
 `sweep.parquet` has one row per point with every figure, `sweep.json` the ranked table with the
 settings that were impossible, `sweep.html` a heat map or parallel coordinates. The table shows the
-mean over the seeds and the spread (highest less lowest). A sweep of real runs warns when the
-machine was too slow for the time dilation: smaller differences between points mean nothing then."""
+mean over the seeds, the spread (highest less lowest), and on how many seeds a setting is worse than
+the first: a seed decides the traffic, so points of one seed are compared. A sweep warns when its
+order means little: a quantile of fewer samples than it needs, one seed only, settings that are not
+worse than the first on every seed; and a sweep of real runs when the machine was too slow for the
+time dilation."""
 
 
 def _key_sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from emulator.sweep.lateness import lateness_warnings
 from emulator.sweep.page import write_page
 from emulator.sweep.points import Points, expand_points
 from emulator.sweep.ranking import Ranking, rank, ranking_table, write_ranking
+from emulator.sweep.significance import significance_warnings
 from emulator.sweep.spec import LoadedSweep, load_sweep
 from emulator.terminal import print_lines, print_table
 
@@ -67,7 +68,9 @@ def execute(options: argparse.Namespace) -> int:
     results = list(_shown(sweep, points, directory, drive, options))
     ranking = rank(points.points, results, sweep.spec.rank_by)
     complete = [result.directory for result in results if result.is_complete]
-    warnings = lateness_warnings(complete) if drive is not None else []
+    warnings = significance_warnings(ranking)
+    if drive is not None:
+        warnings += lateness_warnings(complete)
     _store(ranking, sweep, points, directory, warnings)
     _tell(ranking, points, results, directory, warnings, options)
     return 0 if all(result.is_complete for result in results) else 1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from metrics.records import RunRecords
 
-__all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of"]
+__all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of", "quantile_of"]
 
 _STATISTICS: Mapping[str, float] = {"p50_ns": 0.5, "p95_ns": 0.95, "p99_ns": 0.99, "max_ns": 1.0}
 _MEDIANS = ("algbw_GBps", "busbw_GBps", "ideal_ratio")
@@ -39,6 +39,12 @@ def figure_problem(name: str) -> tuple[str, str] | None:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     remedy = f"did you mean {near[0]}?" if near else "write KIND.FIGURE, for example all.p99_ns"
     return f"is {name}, which is no figure", remedy
+
+
+def quantile_of(name: str) -> float | None:
+    """The quantile that a figure is, 0 to 1; `None` if it is none."""
+    part = name.rpartition(".")[2]
+    return 0.99 if part == "slowdown_p99" else _STATISTICS.get(part)
 
 
 def figures_of(records: RunRecords) -> dict[str, float]:

@@ -33,6 +33,7 @@ def write_page(ranking: Ranking, path: Path, *, title: str, notes: list[str]) ->
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
+    ".table{overflow-x:auto}"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "td,th{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}"
 )
@@ -116,15 +117,19 @@ def _dimension(table: pl.DataFrame, path: str) -> dict[str, object]:
 
 
 def _table(ranking: Ranking) -> str:
-    shown = ["place", *ranking.settings, "value", "lowest", "highest", "repetitions", "failed"]
+    shown = ["place", *ranking.settings, "value", "lowest", "highest", "worse_than_first"]
+    shown += ["compared_with_first", "repetitions", "failed"]
     shown += [name for name in ranking.table.columns if name not in shown and name.count(".") == 0]
     head = "".join(f"<th>{html.escape(name)}</th>" for name in shown)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(_cell(row[name]))}</td>" for name in shown) + "</tr>"
         for row in ranking.table.head(_TABLE_ROWS).iter_rows(named=True)
     )
-    heading = html.escape(f"value: mean of {ranking.figure} over the repetitions")
-    return f"<p>{heading}</p><table><tr>{head}</tr>{body}</table>"
+    heading = html.escape(
+        f"value, lowest, highest: {ranking.figure}, mean and range over the seeds; "
+        "worse_than_first: on so many of compared_with_first seeds; all others: means over seeds"
+    )
+    return f"<p>{heading}</p><div class='table'><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _cell(value: object) -> str:

@@ -28,7 +28,7 @@ class Ranking:
     """Paths of the grid: columns of both tables."""
     table: pl.DataFrame
     """One row per setting: `place`, the settings, `value`, `lowest`, `highest`, `repetitions`,
-    `failed`, and the mean of every figure."""
+    `failed`, `worse_than_first` of `compared_with_first` seeds, and the mean of every figure."""
     points: pl.DataFrame
     """One row per point."""
 
@@ -60,7 +60,27 @@ def rank(points: Sequence[Point], results: Sequence[PointResult], figure: str) -
         .sort("value", descending=best_last, nulls_last=True, maintain_order=True)
         .with_row_index("place", offset=1)
     )
+    table = _beside_the_first(table, frame.with_columns(value.alias("value")), paths, best_last)
     return Ranking(figure, paths, table, frame)
+
+
+def _beside_the_first(
+    table: pl.DataFrame, points: pl.DataFrame, paths: list[str], best_last: bool
+) -> pl.DataFrame:
+    """Add on how many seeds each setting is worse than the first, of those that both completed.
+
+    A seed decides the traffic, so that only points of the same seed are compared.
+    """
+    first = points.join(table.head(1), on=paths, how="semi", nulls_equal=True)
+    paired = points.join(first.select("seed", first="value"), on="seed").drop_nulls(
+        ["value", "first"]
+    )
+    worse = pl.col("value") < pl.col("first") if best_last else pl.col("value") > pl.col("first")
+    counts = paired.group_by(paths).agg(
+        worse.sum().alias("worse_than_first"), pl.len().alias("compared_with_first")
+    )
+    joined = table.join(counts, on=paths, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.col("worse_than_first", "compared_with_first").fill_null(0))
 
 
 def write_ranking(ranking: Ranking, directory: Path, facts: dict[str, Any]) -> None:
@@ -88,7 +108,7 @@ def ranking_table(ranking: Ranking) -> Table:
         for name in ("emulated_ns", "marked_packets", "cnps", "pause_frames", "max_queue_bytes")
         if name in ranking.table.columns and name != ranking.figure
     ]
-    for heading in (ranking.figure, "spread", "runs", *extra):
+    for heading in (f"{ranking.figure}, mean", "spread", "worse than first", "runs", *extra):
         table.add_column(heading, justify="right")
     for row in ranking.table.head(_SHOWN_ROWS).iter_rows(named=True):
         table.add_row(*_cells(row, ranking.settings, extra))
@@ -116,9 +136,16 @@ def _cells(row: dict[str, Any], settings: list[str], extra: list[str]) -> list[s
         *(str(row[path]) for path in settings),
         _number(row["value"]),
         spread,
+        _seeds_worse(row),
         runs,
         *(_number(row[name]) for name in extra),
     ]
+
+
+def _seeds_worse(row: dict[str, Any]) -> str:
+    if row["place"] == 1 or not row["compared_with_first"]:
+        return "-"
+    return f"on {row['worse_than_first']} of {row['compared_with_first']} seeds"
 
 
 def _number(value: float | None) -> str:

@@ -12,8 +12,11 @@ __all__ = ["rendered"]
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def rendered(page: Path) -> tuple[str, list[str]]:
-    """The document after rendering, and errors that the page logged; skips without a browser."""
+def rendered(page: Path, width_px: int = 1440) -> tuple[str, list[str]]:
+    """The document after rendering in a window so wide, and errors that the page logged.
+
+    Skips without a browser.
+    """
     browser = next(filter(None, map(shutil.which, _NAMES)), None)
     if browser is None:
         pytest.skip("no Chromium is installed")
@@ -23,6 +26,7 @@ def rendered(page: Path) -> tuple[str, list[str]]:
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
+            f"--window-size={width_px},1000",
             "--enable-logging=stderr",
             # No name resolves: a page that loads anything from elsewhere can't.
             "--host-resolver-rules=MAP * ~NOTFOUND",

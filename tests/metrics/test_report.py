@@ -164,6 +164,21 @@ def test_a_browser_draws_every_chart_without_an_error(record: Record) -> None:
     assert len(re.findall(r'<path class="js-line"', document)) > 20
 
 
+@pytest.mark.browser
+def test_the_table_of_collectives_fits_a_small_screen(record: Record) -> None:
+    """1240 pixels wide, with every quantile given: no column is cut off."""
+    page = write_report(record(moe_run(iterations=200, ranks=2, layers=6)).directory)
+    measure = (
+        "<script>for (const box of document.querySelectorAll('#section-0 .scroll'))"
+        " box.dataset.hiddenPx = box.scrollWidth - box.clientWidth;</script>"
+    )
+    page.write_text(page.read_text(encoding="utf-8") + measure, encoding="utf-8")
+    document, _ = rendered(page, width_px=1240)
+    table = document[document.index('id="section-0"') : document.index('id="section-1"')]
+    assert ">n/a<" not in table
+    assert re.findall(r'data-hidden-px="(\d+)"', table) == ["0"]
+
+
 def test_the_charts_are_valid_json(record: Record) -> None:
     """Every figure is a document of its own, without NaN literals."""
     page = without_library(page_of(record(moe_run())))

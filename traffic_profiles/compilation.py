@@ -278,11 +278,16 @@ def report(
 def warnings(changed: int, raised: int, total: int, options: CompileOptions) -> Sequence[str]:
     """Say what makes the traffic differ from the trace."""
     sentences = []
-    if changed or raised:
+    if changed:
         sentences.append(
-            f"message sizes of {changed} of {total} communications are scaled by "
-            f"{options.size_scale:g}; {raised} would have less than 1 byte and have 1"
+            f"the sizes of {changed} of {total} messages and collectives were multiplied by "
+            f"{options.size_scale:g}"
+        )
+    if raised:
+        sentences.append(
+            f"{raised} of {total} messages and collectives would have had no byte after scaling "
+            "and were given one"
         )
     if options.compute_scale != 1:
-        sentences.append(f"compute durations are scaled by {options.compute_scale:g}")
+        sentences.append(f"compute durations were multiplied by {options.compute_scale:g}")
     return sentences

@@ -8,37 +8,57 @@ from traffic_profiles.chakra.table import TraceTable
 from traffic_profiles.graph import RankGraph
 from traffic_profiles.workload import BindingReport
 
-__all__ = ["PHRASES", "count_rank", "count_table", "warn"]
+__all__ = ["SENTENCES", "count_rank", "count_table", "warn"]
 
-PHRASES: dict[str, str] = {
-    "ranks_without_nodes": "ranks whose trace has no node",
-    "dangling_dependencies_dropped": "dependencies on nodes that are not in the file, dropped",
-    "duplicate_node_ids": "nodes with the id of an earlier node; dependencies mean the earlier",
-    "duplicate_dependencies_dropped": "repeated dependencies, dropped",
-    "ranks_ordered_by_ctrl_deps": "ranks without data_deps, ordered by their ctrl_deps",
-    "stream_order_edges_added": "dependencies added between kernels of one stream",
-    "communicator_order_edges_added": "dependencies added between collectives of one group",
-    "zero_size_collectives": "collectives of no bytes, done at once",
-    "single_rank_collectives": "collectives in groups of one rank, done at once",
-    "collectives_without_group": "collectives that name no group and run over all ranks",
-    "cpu_communication_as_delay": "CPU-side communication wrappers taken as delays, not traffic",
-    "untyped_communication_kernels": "communication kernels without type or size, taken as delays",
-    "compute_by_roofline": "nodes whose duration is from --peak-flops and --memory-bandwidth",
+SENTENCES: dict[str, str] = {
+    "ranks_without_nodes": "ranks have a trace without any node ({count})",
+    "dangling_dependencies_dropped": (
+        "dependencies on nodes that are not in the file were dropped ({count})"
+    ),
+    "duplicate_node_ids": (
+        "nodes have the id of an earlier node ({count}); dependencies mean the earlier one"
+    ),
+    "duplicate_dependencies_dropped": "repeated dependencies were dropped ({count})",
+    "ranks_ordered_by_ctrl_deps": (
+        "ranks have no data_deps and are ordered by their ctrl_deps ({count})"
+    ),
+    "stream_order_edges_added": (
+        "kernels of one stream run one after the other: dependencies were added ({count})"
+    ),
+    "communicator_order_edges_added": (
+        "collectives of one group run one after the other: dependencies were added ({count})"
+    ),
+    "zero_size_collectives": "collectives have no bytes and are done at once ({count})",
+    "single_rank_collectives": (
+        "collectives are in groups of one rank and are done at once ({count})"
+    ),
+    "collectives_without_group": "collectives name no group and run over all ranks ({count})",
+    "cpu_communication_as_delay": (
+        "CPU-side communication wrappers were taken as delays, not as traffic ({count})"
+    ),
+    "untyped_communication_kernels": (
+        "communication kernels have no type or size and were taken as delays ({count})"
+    ),
+    "compute_by_roofline": (
+        "nodes have their duration from --peak-flops and --memory-bandwidth ({count})"
+    ),
     "compute_without_duration": (
-        "compute nodes without a duration, which take no time "
-        "(--peak-flops and --memory-bandwidth give them one)"
+        "compute nodes have no duration and take no time ({count}); "
+        "--peak-flops and --memory-bandwidth give them one"
     ),
-    "nodes_of_unknown_type": "nodes of an unknown type, taken as delays",
+    "nodes_of_unknown_type": "nodes have an unknown type and were taken as delays ({count})",
     "sizes_one_above_a_multiple_of_32": (
-        "communication sizes one byte above a multiple of 32, as converters before 2024-04-26 "
-        "write them; used as they are"
+        "communication sizes are one byte above a multiple of 32, as converters before 2024-04-26 "
+        "write them, and were used as they are ({count})"
     ),
-    "idle_kept_ns": "ns of idle CPU time kept, over all ranks",
-    "idle_dropped_ns": "ns of idle CPU time dropped, over all ranks",
-    "ranks_with_unknown_idle_time": "ranks without time stamps, whose idle time is unknown",
-    "jobs_without_communication": "job without any communication between ranks",
+    "idle_kept_ns": "idle CPU time was kept ({count} ns over all ranks)",
+    "idle_dropped_ns": "idle CPU time was dropped ({count} ns over all ranks)",
+    "ranks_with_unknown_idle_time": (
+        "ranks have no time stamps, so that their idle time is unknown ({count})"
+    ),
+    "jobs_without_communication": "the job has no communication between ranks",
 }
-"""What each count of a `BindingReport` means."""
+"""What each count of a `BindingReport` means, with `{count}` in its place."""
 
 _KERNEL_PREFIXES = np.array([list(b"nccl"), list(b"rccl")], np.uint8)
 _LOWER_CASE = np.uint8(0x20)
@@ -76,7 +96,7 @@ def count_rank(graph: RankGraph, actions: RowActions, report: BindingReport) -> 
 def warn(report: BindingReport) -> None:
     """Say every count in words."""
     report.warnings += [
-        f"{phrase}: {report.counts[name]:,}"
-        for name, phrase in PHRASES.items()
+        sentence.format(count=f"{report.counts[name]:,}")
+        for name, sentence in SENTENCES.items()
         if name in report.counts
     ]

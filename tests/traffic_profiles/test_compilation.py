@@ -120,8 +120,7 @@ def test_instances_tell_algorithm_and_size_of_every_iteration():
     assert frame["algorithm"].to_list() == ["ring", "ring"]
     assert job.report.collective_bytes == {"all_reduce": 2 * 2 * 500}
     assert job.report.warnings == [
-        "message sizes of 1 of 1 communications are scaled by 0.5; "
-        "0 would have less than 1 byte and have 1"
+        "the sizes of 1 of 1 messages and collectives were multiplied by 0.5"
     ]
 
 
@@ -133,6 +132,10 @@ def test_a_scaled_size_stays_at_least_one_byte_and_nothing_stays_nothing():
     assert job.instances["size_bytes"].to_list() == [0, 1, 1, 10]
     assert (job.report.raised_to_one_byte, job.report.zero_size_instances) == (2, 1)
     assert job.report.scaled_sizes == 2
+    assert job.report.warnings == [
+        "the sizes of 2 of 4 messages and collectives were multiplied by 0.001",
+        "2 of 4 messages and collectives would have had no byte after scaling and were given one",
+    ]
 
 
 def test_a_transfer_to_oneself_waits_for_its_send_without_traffic():

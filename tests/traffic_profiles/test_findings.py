@@ -2,7 +2,7 @@
 
 from tests.conftest import REPOSITORY
 from traffic_profiles.chakra import NodeType
-from traffic_profiles.findings import PHRASES
+from traffic_profiles.findings import SENTENCES
 
 
 def kernel(builder, name, **attributes):
@@ -19,7 +19,8 @@ def test_kernels_that_look_like_communication_are_counted(job):
     kernel(made.ranks[0], "nccl:all_reduce", is_cpu_op=True)
     report = made.bind().report
     assert report.counts["untyped_communication_kernels"] == 2
-    assert "communication kernels without type or size, taken as delays: 2" in report.warnings
+    sentence = "communication kernels have no type or size and were taken as delays (2)"
+    assert sentence in report.warnings
 
 
 def test_only_what_occurs_is_said(job):
@@ -41,5 +42,5 @@ def test_a_job_without_communication_says_so(job):
 def test_the_manual_explains_every_count():
     """`docs/traces.md` has a row for each, in the same words."""
     manual = (REPOSITORY / "docs" / "traces.md").read_text(encoding="utf-8")
-    for name, phrase in PHRASES.items():
-        assert f"| `{name}` | {phrase} |" in manual
+    for name, sentence in SENTENCES.items():
+        assert f"| `{name}` | {sentence.format(count='N')} |" in manual

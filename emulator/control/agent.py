@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dataplane import __version__
 from dataplane.errors import InputError
 from emulator.control import columns, topics
 from emulator.control.agent_config import AgentConfig
@@ -90,15 +91,18 @@ class Agent:
         name, run = self._config.name, self._config.run or "+"
         await transport.publish(topics.presence(name), self._presence("online"), retain=True)
         await transport.subscribe(topics.desired(run, name), topics.controller_heartbeat(run))
-        await until_first(
-            _wait(self.finished),
-            self._receive(transport),
-            self._act(transport),
-            self._report(transport),
-        )
-        # Not waited for: the broker may be gone with the controller.
-        await transport.publish(topics.presence(name), self._presence("lost"), qos=0)
-        await transport.publish(topics.presence(name), b"", qos=0, retain=True)
+        try:
+            await until_first(
+                _wait(self.finished),
+                self._receive(transport),
+                self._act(transport),
+                self._report(transport),
+            )
+        finally:
+            # Not waited for: the broker may be gone with the controller.
+            with contextlib.suppress(BrokerLost):
+                await transport.publish(topics.presence(name), self._presence("lost"), qos=0)
+                await transport.publish(topics.presence(name), b"", qos=0, retain=True)
 
     async def abandon(self, reason: str) -> None:
         """Stop the traffic of the current run, try to put its records, and forget it."""
@@ -233,6 +237,7 @@ class Agent:
             incarnation=self._incarnation,
             revision=desired.revision,
             state=State.FAILED,
+            version=__version__,
             reason=f"the agent serves the run {self._run_id}",
         )
         await self._publish_actual(transport, run, refusal)

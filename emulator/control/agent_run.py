@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from dataplane import __version__
 from dataplane.errors import RankwireError, RunError
 from emulator.control import blobs, columns, safety
 from emulator.control.agent_config import AgentConfig
@@ -67,6 +68,7 @@ class AgentRun:
             incarnation=self._incarnation,
             revision=self._revision,
             state=self._state,
+            version=__version__,
             reason=self._reason[:4096],
             address=str(self._config.bind_address),
             ports=dict(self._ports),
@@ -126,6 +128,10 @@ class AgentRun:
             await appliers[action](desired)
         except (RankwireError, MalformedMessage, OSError, RuntimeError, ValueError) as error:
             self.fail(f"{action}: {error}")
+        except Exception as error:  # noqa: BLE001
+            # A job or a native module of another version fails in ways that nobody foresees, and
+            # the controller, which waits, has to hear of it.
+            self.fail(f"{action}: {error!r}; is the same rankwire installed on both sides?")
 
     async def _join(self, desired: DesiredState) -> None:
         del desired

@@ -138,6 +138,8 @@ class ActualState(BaseMessage):
     """Revision of the desired state that this answers."""
     state: Annotated[State, Field(strict=False)]
     """How far the agent is."""
+    version: Annotated[str, Field(max_length=64)] = ""
+    """Version of the agent's rankwire; a controller of another one ends the run."""
     reason: Text = ""
     """Why, for `failed` and for a stop that the controller did not ask for."""
     address: Annotated[str, Field(max_length=45)] = "127.0.0.1"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dataplane import __version__
 from emulator.control import columns, topics
 from emulator.control.clock import ClockEstimate, ClockSample, estimate
 from emulator.control.messages import (
@@ -168,6 +169,11 @@ def _is_total(snapshot: Mapping[str, Any], keys: Iterable[str]) -> bool:
 def _fault(agent: AgentStatus, now_s: float) -> str | None:
     if agent.is_lost:
         return f"{agent} was lost: its process ended or its connection to the broker broke"
+    if agent.actual and agent.actual.version != __version__:
+        return (
+            f"{agent} has rankwire {agent.actual.version or 'of an unknown version'}, the "
+            f"controller has {__version__}; install the same version on both sides"
+        )
     if agent.state is State.FAILED and agent.actual:
         return f"{agent} failed: {agent.actual.reason}"
     if agent.heard_s is not None and now_s - agent.heard_s > AGENT_SILENCE_LIMIT_S:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dataplane import __version__
 from emulator.control import columns, topics
 from emulator.control.messages import (
     ActualState,
@@ -30,9 +31,13 @@ class Wire:
         payload = message if isinstance(message, bytes) else encode(message)
         self.roster.handle(Received(topic, payload, False), now_s, 0)
 
-    def join(self, incarnation: str = ME, state: State = State.JOINED) -> None:
+    def join(
+        self, incarnation: str = ME, state: State = State.JOINED, version: str = __version__
+    ) -> None:
         """Let the agent report a state."""
-        actual = ActualState(incarnation=incarnation, revision=1, state=state, reason="why")
+        actual = ActualState(
+            incarnation=incarnation, revision=1, state=state, version=version, reason="why"
+        )
         self.send(topics.actual("r", "a"), actual)
 
 
@@ -99,6 +104,17 @@ def test_a_failed_agent_is_a_fault_with_its_reason(wire: Wire) -> None:
     """The agent's own words."""
     wire.join(state=State.FAILED)
     assert "failed: why" in str(wire.roster.fault(0.0))
+
+
+@pytest.mark.parametrize(("version", "named"), [("0.0.9", "0.0.9"), ("", "unknown version")])
+def test_an_agent_of_another_version_is_a_fault_as_soon_as_it_joins(
+    wire: Wire, version: str, named: str
+) -> None:
+    """Both versions are named; older agents don't tell theirs."""
+    wire.join(version=version)
+    fault = str(wire.roster.fault(0.0))
+    assert named in fault
+    assert f"the controller has {__version__}" in fault
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""One run as an agent sees it, with an engine that the test chooses; no broker."""
+
+import asyncio
+
+import pytest
+
+from emulator.control.agent_config import AgentConfig
+from emulator.control.agent_run import AgentRun
+from emulator.control.blobs import serve_blobs
+from emulator.control.engine import Engine
+from emulator.control.job_document import JobDocument
+from emulator.control.messages import ActualState, DesiredState, Phase, State
+from tests.emulator.control.test_agent_limits import plan
+
+CONFIG = AgentConfig.model_validate({"name": "agent-0", "broker": "mqtt://127.0.0.1"})
+
+
+def prepared_with(failure: Exception) -> ActualState:
+    """Return what an agent says that is asked to prepare a job and whose engine raises."""
+
+    def refuse(_job: JobDocument, _bind_address: str) -> Engine:
+        raise failure
+
+    async def run() -> ActualState:
+        current = AgentRun(CONFIG, "1" * 64, refuse)
+        async with serve_blobs(lambda *_: None) as server:
+            job = server.offer(plan().document("agent-0").encode())
+            desired = DesiredState(revision=1, phase=Phase.PREPARE, job=job, token=server.token)
+            while await current.approach(desired) and current.state is not State.FAILED:
+                pass
+        return current.actual()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        TypeError("Program() got an unexpected keyword argument 'channel'"),
+        AttributeError("module 'dataplane' has no attribute 'WallEmulation'"),
+        KeyError("rate_bps"),
+    ],
+)
+def test_an_engine_of_another_version_fails_the_agent_and_never_ends_it(failure: Exception) -> None:
+    """The controller hears what went wrong and where to look."""
+    actual = prepared_with(failure)
+    assert actual.state is State.FAILED
+    assert repr(failure) in actual.reason
+    assert actual.reason.startswith("prepare: ")
+    assert "same rankwire" in actual.reason

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from metrics.analysis.bandwidth import PREAMBLE_AND_GAP_BYTES
 from metrics.classes import SIZE_CLASSES, rank_class, size_class, size_class_indices
 from metrics.records.operations import NONE_U32, SEND, ProgramLike
 
@@ -155,9 +156,10 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def _wire_bits(snapshot: Mapping[str, Any]) -> NDArray[np.float64] | float:
-    """Bits on each link direction so far, preambles and gaps (20 B a frame) included."""
+    """Bits on each link direction so far, preambles and gaps included."""
     if "links" not in snapshot:
         return 0.0
     links = snapshot["links"]
     sent = np.asarray(links["tx_bytes"], dtype=np.float64)
-    return np.asarray((sent + 20.0 * np.asarray(links["tx_packets"])) * 8.0, dtype=np.float64)
+    between = PREAMBLE_AND_GAP_BYTES * np.asarray(links["tx_packets"], dtype=np.float64)
+    return (sent + between) * 8.0

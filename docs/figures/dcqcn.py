@@ -5,24 +5,29 @@ engine that `run` uses too; nothing is taken from elsewhere but the reference co
 their source.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("svg")
+matplotlib.rcParams["svg.hashsalt"] = "rankwire"  # the same picture from the same figures
 import matplotlib.pyplot as plt
 import numpy as np
 
-from emulator.job import JobRequest, build_job
+from emulator.job import Job, JobRequest, build_job
 from emulator.predict import predict
 from metrics.analysis.fairness import jain_index
-from metrics.analysis.fixed_point import FluidParameters, approximate_mark_ratio, fixed_point
+from metrics.analysis.fixed_point import (
+    FluidParameters,
+    approximate_queue_bytes,
+    fixed_point,
+    fluid_parameters,
+)
 
 DOCS = Path(__file__).parents[1]
 LAB = "paper-40g"
-LINE_BPS = 40e9
-WIRE_BYTES = 1106  # 1024 B of payload, headers, FCS, preamble and gap
 FLOWS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16)
 TOTAL_BYTES = 1_200_000_000
 DATA_PRIORITY = 3
@@ -44,16 +49,16 @@ class Steady:
     jain: float
 
 
-def records(flows: int, *overrides: str, total_bytes: int = TOTAL_BYTES) -> dict:
-    """Predict `flows` senders into one receiver."""
+def job(flows: int, *overrides: str, total_bytes: int = TOTAL_BYTES) -> Job:
+    """`flows` senders into one receiver."""
     settings = [f"topology.hosts_per_leaf={flows + 1}", *overrides]
     profile = f"incast,size_bytes={total_bytes // flows},repeats=1"
-    return predict(build_job(JobRequest(lab=LAB, overrides=settings, profile=profile)))
+    return build_job(JobRequest(lab=LAB, overrides=settings, profile=profile))
 
 
 def steady(flows: int, mode: str) -> Steady:
     """Measure the steady state of N flows."""
-    measured = records(flows, f"notification_point.mode={mode}")
+    measured = predict(job(flows, f"notification_point.mode={mode}"))
     queues, qps, links = measured["queues"], measured["qps"], measured["links"]
     end_ps = int(links["time_ps"].max())
     window = (0.4 * end_ps, 0.9 * end_ps)
@@ -86,29 +91,14 @@ def steady(flows: int, mode: str) -> Steady:
 
 def fluid(flows: int) -> FluidParameters:
     """The fluid model's parameters for the lab."""
-    return FluidParameters(
-        capacity_pps=LINE_BPS / 8 / WIRE_BYTES,
-        flows=flows,
-        additive_increase_pps=40e6 / 8 / WIRE_BYTES,
-        rate_increase_period_s=55e-6,
-        rate_increase_packets=10e6 / (WIRE_BYTES - 20),
-        fast_recovery_stages=5,
-        cnp_interval_s=50e-6,
-        alpha_update_period_s=55e-6,
-        kmin_bytes=5e3,
-        kmax_bytes=200e3,
-        pmax_ratio=0.01,
-    )
+    return fluid_parameters(json.loads(job(flows).config_json), flows)
 
 
 def draw_queue(trailing: dict[int, Steady], immediate: dict[int, Steady]) -> None:
     """Queue length against the fixed point."""
     flows = np.arange(1, 17)
     exact = [fixed_point(fluid(n)).queue_bytes / 1e3 for n in flows]
-    slope = (200e3 - 5e3) / 0.01
-    approximate = [
-        min(200.0, (5e3 + approximate_mark_ratio(fluid(n)) * slope) / 1e3) for n in flows
-    ]
+    approximate = [approximate_queue_bytes(fluid(n)) / 1e3 for n in flows]
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     axes.axhline(200, color="#bbb", lw=0.8)
     axes.text(1, 203, "Kmax", color="#777", fontsize=8)
@@ -133,14 +123,16 @@ def draw_queue(trailing: dict[int, Steady], immediate: dict[int, Steady]) -> Non
 
 def draw_reaction() -> None:
     """R_C, R_T and alpha after a single notification."""
-    measured = records(
-        2,
-        "telemetry.sample_interval_ns=1000",
-        "telemetry.max_samples=4096",
-        # One notification per flow: none after the first for as long as the picture lasts.
-        "notification_point.cnp_interval_ns=100000000",
-        "notification_point.mode=immediate",
-        total_bytes=8_000_000,
+    measured = predict(
+        job(
+            2,
+            "telemetry.sample_interval_ns=1000",
+            "telemetry.max_samples=4096",
+            # One notification per flow: none after the first for as long as the picture lasts.
+            "notification_point.cnp_interval_ns=100000000",
+            "notification_point.mode=immediate",
+            total_bytes=8_000_000,
+        )
     )
     qps = measured["qps"]
     own = qps["source_rank"] == qps["source_rank"].min()
@@ -167,16 +159,15 @@ def rows(header: str, lines: list[list[object]]) -> str:
 
 def queue_table(trailing: dict[int, Steady], immediate: dict[int, Steady]) -> str:
     """Queue lengths measured and computed, a row for each N."""
-    slope = (200e3 - 5e3) / 0.01
     lines: list[list[object]] = []
     for n in FLOWS:
-        approximate = min(200e3, 5e3 + approximate_mark_ratio(fluid(n)) * slope)
+        parameters = fluid(n)
         lines.append(
             [
                 n,
-                f"{fixed_point(fluid(n)).queue_bytes / 1e3:.1f}",
+                f"{fixed_point(parameters).queue_bytes / 1e3:.1f}",
                 f"{trailing[n].queue_bytes / 1e3:.1f} ± {trailing[n].deviation_bytes / 1e3:.0f}",
-                f"{approximate / 1e3:.1f}",
+                f"{approximate_queue_bytes(parameters) / 1e3:.1f}",
                 f"{immediate[n].queue_bytes / 1e3:.1f} ± {immediate[n].deviation_bytes / 1e3:.0f}",
                 REFERENCE.get(n, ("",))[0],
                 f"{trailing[n].utilisation:.3f}",

@@ -13,6 +13,7 @@ __all__ = [
     "ACK_WIRE_BYTES",
     "OVERLAPPED_BY_SLICES",
     "PACKET_OVERHEAD_BYTES",
+    "PREAMBLE_AND_GAP_BYTES",
     "bus_factor",
     "frame_wire_bytes",
     "header_efficiency",
@@ -20,6 +21,8 @@ __all__ = [
     "serial_steps",
 ]
 
+PREAMBLE_AND_GAP_BYTES = 20
+"""Bytes on the link between frames: preamble and start 8, least gap 12 (IEEE 802.3)."""
 PACKET_OVERHEAD_BYTES = 82
 """Bytes on the link around the payload of a middle packet: preamble and gap 20, Ethernet 14, IPv4
 20, UDP 8, BTH 12, ICRC 4, FCS 4 (IEEE 802.3, InfiniBand Architecture Annex A17)."""

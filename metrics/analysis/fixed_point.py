@@ -6,9 +6,20 @@ cut). Rates are in packets per second here, times in seconds, byte counters in p
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["FixedPoint", "FluidParameters", "approximate_mark_ratio", "fixed_point"]
+from metrics.analysis.bandwidth import PACKET_OVERHEAD_BYTES, PREAMBLE_AND_GAP_BYTES
+
+__all__ = [
+    "FixedPoint",
+    "FluidParameters",
+    "approximate_mark_ratio",
+    "approximate_queue_bytes",
+    "fixed_point",
+    "fluid_parameters",
+]
 
 _BISECTIONS = 200
 
@@ -60,6 +71,31 @@ class FixedPoint:
         return math.isnan(self.mark_ratio)
 
 
+def fluid_parameters(config: Mapping[str, Any], flows: int) -> FluidParameters:
+    """What the model knows of `flows` flows of full packets into a port of the first switch.
+
+    `config` is a job configuration as the dataplane takes it, with DCQCN at its senders; all its
+    links are taken to have the rate of the first.
+    """
+    sender, notifications = config["congestion_control"], config["notification_point"]
+    ecn = config["switches"][0]["priorities"][config["classes"]["data_priority"]]["ecn"]
+    wire_bytes = config["transport"]["mtu_bytes"] + PACKET_OVERHEAD_BYTES
+    return FluidParameters(
+        capacity_pps=config["links"][0]["rate_bps"] / 8 / wire_bytes,
+        flows=flows,
+        additive_increase_pps=sender["additive_increase_bps"] / 8 / wire_bytes,
+        rate_increase_period_s=sender["rate_increase_period_ps"] / 1e12,
+        # The byte counter counts frames, not what separates them on the line.
+        rate_increase_packets=sender["rate_increase_bytes"] / (wire_bytes - PREAMBLE_AND_GAP_BYTES),
+        fast_recovery_stages=sender["fast_recovery_stages"],
+        cnp_interval_s=notifications["cnp_interval_ps"] / 1e12,
+        alpha_update_period_s=sender["alpha_update_period_ps"] / 1e12,
+        kmin_bytes=ecn["kmin_bytes"],
+        kmax_bytes=ecn["kmax_bytes"],
+        pmax_ratio=ecn["pmax_ratio"],
+    )
+
+
 def fixed_point(parameters: FluidParameters) -> FixedPoint:
     """Solve the fixed point by bisection on p; it is unique.
 
@@ -90,6 +126,12 @@ def approximate_mark_ratio(parameters: FluidParameters) -> float:
     numerator = parameters.additive_increase_pps * (parameters.flows * events) ** 2
     denominator = parameters.alpha_update_period_s * parameters.capacity_pps**2
     return math.cbrt(numerator / denominator)
+
+
+def approximate_queue_bytes(parameters: FluidParameters) -> float:
+    """Queue that marks the share of the closed form; `kmax_bytes` where the slope ends below it."""
+    queue_bytes = _queue_bytes(parameters, approximate_mark_ratio(parameters))
+    return min(queue_bytes, parameters.kmax_bytes)
 
 
 def _queue_bytes(parameters: FluidParameters, mark_ratio: float) -> float:

@@ -12,7 +12,6 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "rankwire"  # the same picture from the same figures
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -211,6 +210,7 @@ def notification_table(trailing: dict[int, Steady], immediate: dict[int, Steady]
 
 def main() -> None:
     """Measure, draw, write."""
+    plt.rcParams["svg.hashsalt"] = "rankwire"  # the same picture from the same figures
     trailing = {n: steady(n, "immediate_and_trailing") for n in FLOWS}
     immediate = {n: steady(n, "immediate") for n in FLOWS}
     draw_queue(trailing, immediate)

@@ -79,7 +79,7 @@ class Job:
     source: TrafficSource
     compiled: CompiledJob
     config: dict[str, Any]
-    """The engine's configuration, as `dataplane/src/config.rs` describes it."""
+    """The engine's configuration, as `dataplane/src/config` describes it."""
     run_info: dict[str, Any]
     """Facts for `run.json`: resolved configuration, versions, seed, provenance, warnings."""
 

@@ -1,6 +1,6 @@
 """The engine's `JobConfig` document from a checked lab and its fabric.
 
-The contract is `dataplane/src/config.rs`: every default is resolved here, times are picoseconds.
+The contract is `dataplane/src/config`: every default is resolved here, times are picoseconds.
 """
 
 from typing import Any

@@ -1,0 +1,77 @@
+//! The passive description of one job: what stands in the fabric and which parameters hold.
+//!
+//! Python resolves a lab file into this document and hands it over as JSON; nothing here decides
+//! anything. Every default is resolved before: a missing key is an error, except where noted.
+
+mod congestion;
+mod fabric;
+mod transport;
+
+pub use congestion::*;
+pub use fabric::*;
+pub use transport::*;
+
+use serde::Deserialize;
+
+/// Everything the engine needs apart from the programs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobConfig {
+    /// Seed of every random generator of the job.
+    pub seed: u64,
+    /// Network interfaces, one per rank; a NIC's index is its identity in `routes`.
+    pub nics: Vec<NicConfig>,
+    /// Virtual switches.
+    pub switches: Vec<SwitchConfig>,
+    /// Full-duplex links.
+    pub links: Vec<LinkConfig>,
+    /// RoCEv2 reliable-connection parameters of every NIC.
+    pub transport: TransportConfig,
+    /// Traffic classes: how packets are tagged and queued.
+    pub classes: ClassConfig,
+    /// Congestion control of every sender.
+    pub congestion_control: CongestionControlConfig,
+    /// Notification point of every receiver.
+    pub notification_point: NotificationPointConfig,
+    /// Time series kept while the job runs.
+    pub telemetry: TelemetryConfig,
+    /// What links do to frames on purpose; of the rules of a direction, the first that names a
+    /// frame's kind holds. Nothing if missing.
+    #[serde(default)]
+    pub impairments: Vec<ImpairmentConfig>,
+    /// Frames that are kept as bytes; nothing if missing.
+    #[serde(default)]
+    pub capture: Option<CaptureConfig>,
+}
+
+impl JobConfig {
+    /// MAC address of a node; zeros for one that there is not.
+    pub fn mac(&self, node: NodeId) -> [u8; 6] {
+        match node {
+            NodeId::Nic(index) => self.nics.get(index as usize).map_or([0; 6], |nic| nic.mac),
+            NodeId::Switch(index) => {
+                self.switches.get(index as usize).map_or([0; 6], |switch| switch.mac)
+            }
+        }
+    }
+}
+
+/// What is kept of frames as they arrive at the end of their link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureConfig {
+    /// Directions: twice the index of the link, plus one for the direction that leaves its end b.
+    pub directions: Vec<u32>,
+    /// Frames that each process keeps at most; later ones are counted.
+    pub max_packets: u64,
+}
+
+/// Time series.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// First sampling interval; it doubles, and neighbouring samples merge, when `max_samples` is reached.
+    pub sample_interval_ps: u64,
+    /// Samples kept per series.
+    pub max_samples: u32,
+}

@@ -6,7 +6,9 @@
 use super::host::Host;
 use super::nic::CLEAR_TO_SEND_BYTES;
 use super::program::OpKind;
+use super::rows::QueueRow;
 use super::world::{Medium, RankCompletion, World};
+use crate::fabric::{PRIORITIES, QueueTotals};
 
 /// One column.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,10 +193,18 @@ impl<M: Medium> World<M> {
         (end_ps, end_ps - start_ps)
     }
 
+    fn sample_columns<R>(&self, rows: &[(u32, R)]) -> Table {
+        let times: Vec<_> = rows.iter().map(|(sample, _)| self.sample_times(*sample)).collect();
+        table!(times, (end_ps, interval_ps) => {
+            "time_ps": U64 = *end_ps,
+            "interval_ps": U64 = *interval_ps,
+        })
+    }
+
     fn link_table(&self) -> Table {
-        table!(self.telemetry().links(), (sample, row) => {
-            "time_ps": U64 = self.sample_times(*sample).0,
-            "interval_ps": U64 = self.sample_times(*sample).1,
+        let rows = self.telemetry().links();
+        let mut table = self.sample_columns(rows);
+        table.extend(table!(rows, (_, row) => {
             "link": U32 = row.direction / 2,
             "direction": U8 = (row.direction % 2) as u8,
             "tx_bytes": U64 = row.tx_bytes,
@@ -202,25 +212,15 @@ impl<M: Medium> World<M> {
             "data_bytes": U64 = row.data_bytes,
             "busy_ps": U64 = row.busy_ps,
             "paused_ps": U64 = row.paused_ps,
-        })
+        }));
+        table
     }
 
     fn queue_table(&self) -> Table {
-        table!(self.telemetry().queues(), (sample, row) => {
-            "time_ps": U64 = self.sample_times(*sample).0,
-            "interval_ps": U64 = self.sample_times(*sample).1,
-            "node": U32 = row.node,
-            "is_switch": Bool = row.is_switch,
-            "port": U16 = row.port,
-            "priority": U8 = row.priority,
-            "depth_bytes": U64 = row.depth_bytes,
-            "max_depth_bytes": U64 = row.max_depth_bytes,
-            "marked_packets": U64 = row.marked_packets,
-            "dropped_packets": U64 = row.dropped_packets,
-            "dropped_bytes": U64 = row.dropped_bytes,
-            "pause_frames_sent": U64 = row.pause_frames_sent,
-            "pause_frames_received": U64 = row.pause_frames_received,
-        })
+        let rows = self.telemetry().queues();
+        let mut table = self.sample_columns(rows);
+        table.extend(queue_columns(rows.iter().map(|(_, row)| row)));
+        table
     }
 
     fn qp_table(&self) -> Table {
@@ -258,19 +258,7 @@ impl<M: Medium> World<M> {
     }
 
     fn queue_totals_table(&self) -> Table {
-        table!(self.telemetry().queue_totals(), row => {
-            "node": U32 = row.node,
-            "is_switch": Bool = row.is_switch,
-            "port": U16 = row.port,
-            "priority": U8 = row.priority,
-            "depth_bytes": U64 = row.depth_bytes,
-            "max_depth_bytes": U64 = row.max_depth_bytes,
-            "marked_packets": U64 = row.marked_packets,
-            "dropped_packets": U64 = row.dropped_packets,
-            "dropped_bytes": U64 = row.dropped_bytes,
-            "pause_frames_sent": U64 = row.pause_frames_sent,
-            "pause_frames_received": U64 = row.pause_frames_received,
-        })
+        queue_columns(self.telemetry().queue_totals().iter())
     }
 
     /// Counters of NICs: all of the job, or the local ones.
@@ -341,25 +329,51 @@ impl<M: Medium> World<M> {
                 let Some(direction) = egress else { continue };
                 let sent = self.lines()[direction as usize].totals(self.now_ps());
                 let received = self.lines()[(direction ^ 1) as usize].delivered();
-                let queues = self.telemetry().port_totals(index, port);
-                rows.push((index, port, sent, received, queues));
+                let max_depth_bytes = self.telemetry().port_totals(index, port).max_depth_bytes;
+                let mut queues = QueueTotals::default();
+                (0..PRIORITIES as u8).for_each(|p| queues.add(&switch.queue_totals(port, p)));
+                let place = (index, port, max_depth_bytes, switch.port_totals(port));
+                rows.push((place, sent, received, queues));
             }
         }
-        table!(rows, (switch, port, sent, received, queues) => {
+        table!(rows, ((switch, port, max_depth_bytes, totals), sent, received, queues) => {
             "switch": U32 = *switch,
             "port": U16 = *port,
             "tx_packets": U64 = sent.tx_packets,
             "tx_bytes": U64 = sent.tx_bytes,
             "rx_packets": U64 = received.packets,
             "rx_bytes": U64 = received.bytes,
-            "max_depth_bytes": U64 = queues.max_depth_bytes,
+            "max_depth_bytes": U64 = *max_depth_bytes,
             "marked_packets": U64 = queues.marked_packets,
             "dropped_packets": U64 = queues.dropped_packets,
             "dropped_bytes": U64 = queues.dropped_bytes,
+            "headroom_dropped_packets": U64 = queues.headroom_dropped_packets,
+            "storm_dropped_packets": U64 = queues.storm_dropped_packets,
+            "storms": U64 = queues.storms,
+            "unroutable_packets": U64 = totals.unroutable_packets,
+            "expired_packets": U64 = totals.expired_packets,
             "pause_frames_sent": U64 = queues.pause_frames_sent,
             "pause_frames_received": U64 = queues.pause_frames_received,
         })
     }
+}
+
+/// The columns of queues, in samples and in totals.
+fn queue_columns<'a>(rows: impl Iterator<Item = &'a QueueRow>) -> Table {
+    let rows: Vec<&QueueRow> = rows.collect();
+    table!(rows, row => {
+        "node": U32 = row.node,
+        "is_switch": Bool = row.is_switch,
+        "port": U16 = row.port,
+        "priority": U8 = row.priority,
+        "depth_bytes": U64 = row.depth_bytes,
+        "max_depth_bytes": U64 = row.max_depth_bytes,
+        "marked_packets": U64 = row.marked_packets,
+        "dropped_packets": U64 = row.dropped_packets,
+        "dropped_bytes": U64 = row.dropped_bytes,
+        "pause_frames_sent": U64 = row.pause_frames_sent,
+        "pause_frames_received": U64 = row.pause_frames_received,
+    })
 }
 
 fn capture_table(counts: &[(u32, u64, u64)]) -> Table {

@@ -12,9 +12,11 @@ from dataplane.errors import InputError, Problem
 from emulator.commands.arguments import add_lab_arguments, natural
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
+from emulator.lab.fat_tree import shape_text
 from emulator.lab.mlx5_names import mlx5_name
 from emulator.lab.overrides import all_paths
 from emulator.lab.sources import sourced_tables
+from emulator.lab.topology import FatTree
 from emulator.terminal import print_lines, print_table
 
 __all__ = ["execute", "register"]
@@ -126,6 +128,8 @@ def _show(options: argparse.Namespace) -> None:
         return
     lab = loaded.lab
     print_lines(f"{lab.name}  {loaded.path}", lab.description, _counts(loaded))
+    if isinstance(lab.topology, FatTree):
+        print_lines(shape_text(lab.topology))
     for title, values in sourced_tables(loaded).items():
         names = {key: mlx5_name(key) for key in values}
         columns = ["mlx5 name"] if any(names.values()) else []

@@ -19,7 +19,8 @@ def expand_clos(clos: Clos, complain: Complaint) -> Fabric:
     _check(clos, complain)
     shape = _Shape(clos)
     nics = [
-        make_nic(shape.nic_name(rank), rank, address_of(rank)) for rank in range(shape.nic_count)
+        make_nic(shape.nic_name(rank), rank, address_of(rank), shape.host_name(rank))
+        for rank in range(shape.nic_count)
     ]
     return Fabric(tuple(nics), tuple(shape.switches()), tuple(shape.links()))
 
@@ -60,6 +61,9 @@ class _Shape:
         per_host = self.clos.nics_per_host
         host, nic = divmod(rank, per_host)
         return f"host{rank}" if per_host == 1 else f"host{host}-nic{nic}"
+
+    def host_name(self, rank: int) -> str:
+        return f"host{rank // self.clos.nics_per_host}"
 
     def leaf_port(self, rank: int) -> tuple[int, int]:
         """Leaf and port that a NIC is on.
@@ -102,7 +106,7 @@ class _Shape:
             leaf, port = self.leaf_port(rank)
             name = f"{self.nic_name(rank)}-leaf{leaf}"
             ends = End(False, rank, 0), End(True, leaf, port)
-            yield make_link(name, *ends, self.clos.host_link)
+            yield make_link(name, *ends, self.clos.host_link.rate_gbps, self.clos.host_link)
 
     def _leaf_links(self, tier: Tier) -> Iterator[FabricLink]:
         clos = self.clos
@@ -117,6 +121,7 @@ class _Shape:
                         _name(f"leaf{leaf}-spine{spine}", lane, tier),
                         End(True, leaf, up),
                         End(True, self.leaf_count + spine, down),
+                        tier.rate_gbps,
                         tier,
                     )
 
@@ -135,6 +140,7 @@ class _Shape:
                         _name(f"spine{spine}-core{core}", lane, tier),
                         End(True, self.leaf_count + spine, up),
                         End(True, self.leaf_count + self.spine_count + core, down),
+                        tier.rate_gbps,
                         tier,
                     )
 

@@ -7,14 +7,18 @@ a `Complaint` with the key path; nothing is raised.
 from emulator.lab.clos import expand_clos
 from emulator.lab.explicit import expand_explicit
 from emulator.lab.fabric import Fabric
+from emulator.lab.fat_tree import size_fat_tree
 from emulator.lab.nodes import Complaint
-from emulator.lab.topology import Clos, Topology
+from emulator.lab.topology import Clos, FatTree, Topology
 
 __all__ = ["expand"]
 
 
 def expand(topology: Topology, complain: Complaint) -> Fabric:
     """The fabric of a topology; problems go to `complain` and the faulty part is left out."""
+    if isinstance(topology, FatTree):
+        clos = size_fat_tree(topology, complain)
+        return expand_clos(clos, complain) if clos is not None else Fabric((), (), ())
     if isinstance(topology, Clos):
         return expand_clos(topology, complain)
     return expand_explicit(topology, complain)

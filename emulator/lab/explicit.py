@@ -13,7 +13,7 @@ from emulator.lab.nodes import (
     make_nic,
     make_switch,
 )
-from emulator.lab.topology import Explicit, ExplicitLink
+from emulator.lab.topology import Explicit, ExplicitLink, ExplicitSwitch
 
 __all__ = ["expand_explicit"]
 
@@ -27,6 +27,8 @@ class _Expansion:
     names: dict[str, KeyPath] = field(default_factory=dict)
     ports: dict[End, KeyPath] = field(default_factory=dict)
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
+    nic_rates_gbps: list[float | None] = field(default_factory=list)
+    """In order of the ranks, as the fabric's NICs."""
 
     def expand(self) -> Fabric:
         nics = self._nics()
@@ -34,8 +36,10 @@ class _Expansion:
             make_switch(switch.name, switch.ports, index)
             for index, switch in enumerate(self.topology.switches)
         )
-        for index, switch in enumerate(switches):
-            self._claim_name(switch.name, ("topology", "switches", index, "name"))
+        for index, switch in enumerate(self.topology.switches):
+            path: KeyPath = ("topology", "switches", index)
+            self._claim_name(switch.name, (*path, "name"))
+            self._check_port_names(switch, (*path, "port_names"))
         index_of = {nic.name: (False, index) for index, nic in enumerate(nics)}
         index_of |= {switch.name: (True, index) for index, switch in enumerate(switches)}
         links = [
@@ -47,6 +51,7 @@ class _Expansion:
 
     def _nics(self) -> tuple[Nic, ...]:
         nics: dict[int, Nic] = {}
+        rates_gbps: dict[int, float | None] = {}
         addresses: dict[str, KeyPath] = {}
         for index, given in enumerate(self.topology.nics):
             path: KeyPath = ("topology", "nics", index)
@@ -58,17 +63,28 @@ class _Expansion:
                 what = f"is {rank}, which {nics[rank].name} carries already"
                 self.complain((*path, "rank"), what, "give every NIC a rank of its own")
                 continue
-            nics[rank] = make_nic(given.name, rank, address)
+            nics[rank] = make_nic(given.name, rank, address, given.host)
+            rates_gbps[rank] = given.rate_gbps
         missing = sorted(set(range(len(self.topology.nics))) - nics.keys())
         if missing:
             what = f"lack rank {', '.join(map(str, missing[:8]))}"
             self.complain(("topology", "nics"), what, "number the ranks from 0 without gaps")
+        self.nic_rates_gbps = [rates_gbps[rank] for rank in sorted(nics)]
         return tuple(nics[rank] for rank in sorted(nics))
 
     def _claim_name(self, name: str, path: KeyPath) -> None:
         if name in self.names:
             self.complain(path, f"is {name}, which another node has", "give it a name of its own")
         self.names.setdefault(name, path)
+
+    def _check_port_names(self, switch: ExplicitSwitch, path: KeyPath) -> None:
+        names = switch.port_names
+        if len(names) > switch.ports:
+            what = f"are {len(names)}, and {switch.name} has {switch.ports} ports"
+            self.complain(path, what, "give at most one name for each port")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            self.complain(path, f"name {twice[0]} twice", "give every port a name of its own")
 
     def _check_address(self, address: str, path: KeyPath, seen: dict[str, KeyPath]) -> None:
         try:
@@ -97,10 +113,40 @@ class _Expansion:
             path: KeyPath = ("topology", "links", position, "ends")
             self.complain(path, f"connect {names[0]} to itself", "name two nodes")
             return None
+        rate_gbps = self._rate_gbps(position, given, ends)
+        if rate_gbps is None:
+            return None
         lane = self.pairs.get((names[0], names[1]), 0)
         self.pairs[names[0], names[1]] = lane + 1
         suffix = f".{lane}" if lane else ""
-        return make_link(f"{names[0]}-{names[1]}{suffix}", ends[0], ends[1], given)
+        name = f"{names[0]}-{names[1]}{suffix}"
+        return make_link(name, ends[0], ends[1], rate_gbps, given)
+
+    def _rate_gbps(self, position: int, given: ExplicitLink, ends: list[End]) -> float | None:
+        """The rate on which the link and the ports at its ends agree."""
+        path: KeyPath = ("topology", "links", position)
+        ports = {
+            text: rate
+            for text, end in zip(given.ends, ends, strict=True)
+            if (rate := self._port_rate_gbps(end)) is not None
+        }
+        rates = set(ports.values()) | ({given.rate_gbps} - {None})
+        if len(rates) == 1:
+            return rates.pop()
+        if not rates:
+            remedy = "add `rate_gbps:` to the link or to a node at its end"
+            self.complain((*path, "rate_gbps"), "is missing", remedy)
+            return None
+        said = [f"{text} has {rate:g}" for text, rate in ports.items()]
+        own = [] if given.rate_gbps is None else [f"the link {given.rate_gbps:g}"]
+        what = f"have unequal rates: {', '.join(said + own)} Gb/s"
+        self.complain((*path, "ends"), what, "give both ends and the link one rate")
+        return None
+
+    def _port_rate_gbps(self, end: End) -> float | None:
+        if end.is_switch:
+            return self.topology.switches[end.index].rate_gbps
+        return self.nic_rates_gbps[end.index]
 
     def _end(self, path: KeyPath, text: str, index_of: dict[str, tuple[bool, int]]) -> End | None:
         name, _, port_text = text.partition(":")
@@ -108,12 +154,11 @@ class _Expansion:
             self.complain(path, f"names the node {name}, which is not declared", "declare it")
             return None
         is_switch, index = index_of[name]
-        if not (port_text.isascii() and port_text.isdigit()) and not (
-            port_text == "" and not is_switch
-        ):
+        port = self._port(is_switch, index, port_text)
+        if port is None:
             self.complain(path, f"is {text!r}", "write node:port, for example leaf0:3")
             return None
-        end = End(is_switch, index, int(port_text or 0))
+        end = End(is_switch, index, port)
         ports = self.topology.switches[index].ports if is_switch else 1
         if end.port >= ports:
             what = f"is port {end.port} of {name}, which has {ports}"
@@ -126,6 +171,15 @@ class _Expansion:
             return None
         self.ports[end] = path
         return end
+
+    def _port(self, is_switch: bool, index: int, text: str) -> int | None:
+        """A port by its name, else by its number; a NIC's may be left out."""
+        names = self.topology.switches[index].port_names if is_switch else []
+        if text in names:
+            return names.index(text)
+        if text.isascii() and text.isdigit():
+            return int(text)
+        return 0 if text == "" and not is_switch else None
 
 
 def expand_explicit(topology: Explicit, complain: Complaint) -> Fabric:

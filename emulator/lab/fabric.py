@@ -20,6 +20,8 @@ class Nic:
     rank: int
     address: str
     mac: tuple[int, ...]
+    host: str
+    """Host that it is in; several NICs may share one."""
 
 
 @dataclass(frozen=True, slots=True)

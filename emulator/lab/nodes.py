@@ -24,11 +24,15 @@ ADDRESS_RANGES = (ipaddress.ip_network("198.18.0.0/15"), ipaddress.ip_network("1
 
 _FIRST_ADDRESS = int(ADDRESS_RANGES[0].network_address)
 _HOSTS_PER_BLOCK = 254
+_CABLE_PS_PER_METRE = 5_000
 
 
-def make_link(name: str, a: End, b: End, values: Link | ExplicitLink) -> FabricLink:
-    """One link with the rate and delay of its tier."""
-    return FabricLink(name, a, b, round(values.rate_gbps * 1e9), values.delay_ns * 1000)
+def make_link(
+    name: str, a: End, b: End, rate_gbps: float, values: Link | ExplicitLink
+) -> FabricLink:
+    """One link with the delay of its tier and cable."""
+    delay_ps = values.delay_ns * 1000 + round(values.cable_metres * _CABLE_PS_PER_METRE)
+    return FabricLink(name, a, b, round(rate_gbps * 1e9), delay_ps)
 
 
 def make_switch(name: str, ports: int, index: int) -> Switch:
@@ -36,9 +40,10 @@ def make_switch(name: str, ports: int, index: int) -> Switch:
     return Switch(name, ports, (0x02, 0, 0, 1, index >> 8, index & 0xFF))
 
 
-def make_nic(name: str, rank: int, address: str) -> Nic:
-    """One NIC."""
-    return Nic(name, rank, address, (0x02, 0, 0, 0, rank >> 8, rank & 0xFF))
+def make_nic(name: str, rank: int, address: str, host: str | None = None) -> Nic:
+    """One NIC; without a host it is one of its own."""
+    mac = (0x02, 0, 0, 0, rank >> 8, rank & 0xFF)
+    return Nic(name, rank, address, mac, host or name)
 
 
 def address_of(index: int) -> str:

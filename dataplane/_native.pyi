@@ -86,6 +86,12 @@ class Emulation:
     @property
     def is_done(self) -> bool:
         """Whether every operation is complete."""
+    def progress(self) -> dict[str, int]:
+        """Return a few numbers cheaply, whatever the size of the job.
+
+        `now_ps`, `ops_done`, `ops_total`, `events`, and `bytes_arrived`: payload that came to NICs,
+        repetitions included.
+        """
     def snapshot(self) -> dict[str, Any]:
         """Return cumulative totals.
 

@@ -9,7 +9,7 @@ from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.job import Job
 from emulator.memory import check_memory
 from emulator.progress import ProgressPoint
-from traffic_profiles.program import NO_ROW
+from traffic_profiles.program import NO_ROW, OpKind
 
 __all__ = ["predict"]
 
@@ -33,12 +33,13 @@ def predict(
     check_memory(job)
     engine = _engine(job)
     patience = _Patience(job)
+    bytes_total = _bytes_total(job)
     try:
         while not engine.advance(None, _EVENTS_PER_SLICE):
-            snapshot = engine.snapshot()
+            progress = engine.progress()
             if on_progress is not None:
-                on_progress(_point(snapshot))
-            if patience.is_exhausted(snapshot):
+                on_progress(_point(progress, bytes_total))
+            if patience.is_exhausted(progress):
                 break
     except KeyboardInterrupt:
         raise _with_records(RunInterrupted("interrupted"), engine) from None
@@ -46,7 +47,7 @@ def predict(
     if not engine.is_done:
         raise _with_records(RunFailed(_stalled(job, engine, snapshot)), engine)
     if on_progress is not None:
-        on_progress(_point(snapshot))
+        on_progress(_point(engine.progress(), bytes_total))
     return _records(engine, snapshot)
 
 
@@ -60,9 +61,9 @@ class _Patience:
         self._seen = (-1, -1)
         self._moved_ps = 0
 
-    def is_exhausted(self, snapshot: Mapping[str, Any]) -> bool:
-        seen = (int(snapshot["ops_done"]), int(snapshot["bytes_delivered"]))
-        now_ps = int(snapshot["now_ps"])
+    def is_exhausted(self, progress: Mapping[str, int]) -> bool:
+        seen = (progress["ops_done"], progress["bytes_arrived"])
+        now_ps = progress["now_ps"]
         if seen != self._seen:
             self._seen, self._moved_ps = seen, now_ps
         return now_ps - self._moved_ps > self._limit_ps
@@ -109,11 +110,18 @@ def _records(engine: dataplane.Emulation, snapshot: Mapping[str, Any]) -> Engine
     return engine.records() | {"events": int(snapshot["events"])}
 
 
-def _point(snapshot: Mapping[str, Any]) -> ProgressPoint:
+def _bytes_total(job: Job) -> int:
+    """Payload of all messages."""
+    return sum(int(p.size_bytes[p.kind == OpKind.SEND].sum()) for p in job.programs)
+
+
+def _point(progress: Mapping[str, int], bytes_total: int) -> ProgressPoint:
     return ProgressPoint(
         phase="predicting",
-        operations_done=int(snapshot["ops_done"]),
-        operations_total=int(snapshot["ops_total"]),
-        emulated_ps=int(snapshot["now_ps"]),
-        events=int(snapshot["events"]),
+        operations_done=progress["ops_done"],
+        operations_total=progress["ops_total"],
+        bytes_done=min(progress["bytes_arrived"], bytes_total),
+        bytes_total=bytes_total,
+        emulated_ps=progress["now_ps"],
+        events=progress["events"],
     )

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 __all__ = ["ProgressDisplay", "ProgressPoint"]
 
 _LINE_PERIOD_S = 10.0
+_LOOK_BACK_S = 60.0
+"""The speed of the last minute tells the time left."""
+_LOOK_PERIOD_S = 0.5
+_LEAST_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,22 @@ class ProgressPoint:
     """Events handled so far; 0 when unknown."""
     lateness_ns: int = 0
     """99th percentile of how late events were dispatched, wall time; runs only."""
+    bytes_done: int = 0
+    """Payload that has arrived."""
+    bytes_total: int = 0
+    """Payload of all messages; 0 when unknown."""
+
+    @property
+    def share(self) -> float:
+        """Part of the work that is done: of the bytes where they are known, else of operations.
+
+        A packet costs time whatever operation it belongs to; an operation may be one byte or a
+        gigabyte. A hundredth is left for what happens when all bytes have arrived.
+        """
+        operations = self.operations_done / max(self.operations_total, 1)
+        if self.bytes_total == 0:
+            return operations
+        return 0.99 * self.bytes_done / self.bytes_total + 0.01 * operations
 
 
 class ProgressDisplay:
@@ -39,9 +60,9 @@ class ProgressDisplay:
         self._quiet = quiet
         self._bar: Progress | None = None
         self._task = TaskID(0)
-        self._started_s = time.monotonic()
-        self._line_due_s = self._started_s + _LINE_PERIOD_S
+        self._line_due_s = time.monotonic() + _LINE_PERIOD_S
         self._rate = _Rate()
+        self._left = _TimeLeft()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
@@ -72,14 +93,14 @@ class ProgressDisplay:
             self._bar.update(
                 self._task,
                 description=f"{self._title} {point.phase}",
-                total=point.operations_total or None,
-                completed=point.operations_done,
+                total=1.0 if point.operations_total else None,
+                completed=point.share,
                 detail=self._detail(point, now_s),
             )
         elif not self._quiet and now_s >= self._line_due_s:
             self._line_due_s = now_s + _LINE_PERIOD_S
-            share = 100 * point.operations_done / max(point.operations_total, 1)
             detail = self._detail(point, now_s)
+            share = 100 * point.share
             print(f"{self._title} {point.phase} {share:.0f}%  {detail}", file=sys.stderr)
 
     def _detail(self, point: ProgressPoint, now_s: float) -> str:
@@ -91,16 +112,33 @@ class ProgressDisplay:
             parts.append(f"{_scaled(rate)}events/s")
         if point.lateness_ns:
             parts.append(f"late {point.lateness_ns / 1000:.0f} us")
-        left_s = self._left_s(point, now_s)
+        left_s = self._left.of(point, now_s)
         if left_s is not None:
             parts.append(f"{_clock(left_s)} left")
         return " ".join(parts)
 
-    def _left_s(self, point: ProgressPoint, now_s: float) -> float | None:
-        share = point.operations_done / max(point.operations_total, 1)
-        if share <= 0.01:
+
+class _TimeLeft:
+    """What is left at the speed of late: neither of what came before the phase, nor of long ago."""
+
+    def __init__(self) -> None:
+        self._phase = ""
+        self._seen: deque[tuple[float, float]] = deque()
+
+    def of(self, point: ProgressPoint, now_s: float) -> float | None:
+        """Seconds; `None` before the speed is known."""
+        if point.phase != self._phase:
+            self._phase = point.phase
+            self._seen.clear()
+        if not self._seen or now_s - self._seen[-1][0] >= _LOOK_PERIOD_S:
+            self._seen.append((now_s, point.share))
+        while len(self._seen) > 2 and now_s - self._seen[1][0] > _LOOK_BACK_S:
+            self._seen.popleft()
+        then_s, then_share = self._seen[0]
+        gained, elapsed_s = point.share - then_share, now_s - then_s
+        if elapsed_s < _LEAST_LOOK_S or gained <= 0:
             return None
-        return (now_s - self._started_s) * (1 - share) / share
+        return elapsed_s * (1 - point.share) / gained
 
 
 class _Rate:

@@ -34,7 +34,7 @@ __all__ = ["execute", "register"]
 _EPILOG = """\
 examples:
   rankwire sweep lab_configs/sweeps/dcqcn-ecn.yaml
-  rankwire sweep my-sweep.yaml --workers 8 --out runs/my-sweep
+  rankwire sweep my-sweep.yaml --jobs 8 --out runs/my-sweep
 
 An interrupted sweep goes on where it was when it is started again with the same --out."""
 
@@ -52,7 +52,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("spec", metavar="SPEC", type=Path, help="sweep file (YAML)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="default runs/sweep-NAME")
     parser.add_argument(
-        "--workers", type=positive_int, metavar="N", help="processes (default one per processor)"
+        "--jobs",
+        "--workers",
+        dest="workers",
+        type=positive_int,
+        metavar="N",
+        help="predictions at a time, a process each (default: one per processor that this process "
+        "may use); the results don't depend on it",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")

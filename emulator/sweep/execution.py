@@ -32,6 +32,7 @@ from metrics.records import load as load_records
 __all__ = ["PointResult", "run_points"]
 
 _RESULT_FILE = "point.json"
+_TABLE_THREADS = "POLARS_MAX_THREADS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def run_points(
     """Yield the result of every point as it comes in.
 
     With `drive` the points are driven by it here, one after the other; without, predicted by
-    `workers` processes (default: one per processor).
+    `workers` processes (default: one per processor that this process may use). The results do not
+    depend on their number; only the order in which they come does.
     """
     todo: list[Point] = []
     for point in points:
@@ -78,7 +80,7 @@ def run_points(
         for point in todo:
             yield _run_point(point, directory, drive)
     elif todo:
-        yield from _pooled(todo, directory, min(workers or os.cpu_count() or 1, len(todo)))
+        yield from _pooled(todo, directory, min(workers or len(os.sched_getaffinity(0)), len(todo)))
 
 
 def _pooled(todo: list[Point], directory: Path, workers: int) -> Iterator[PointResult]:
@@ -86,7 +88,7 @@ def _pooled(todo: list[Point], directory: Path, workers: int) -> Iterator[PointR
     pool = ProcessPoolExecutor(workers, context, initializer=_end_with_parent)
     futures: dict[Future[PointResult], Point] = {}
     try:
-        with _ctrl_c_ignored():
+        with _ctrl_c_ignored(), _one_thread_each():
             for point in todo:
                 futures[pool.submit(_run_point, point, directory, _predict)] = point
         while futures:
@@ -106,7 +108,7 @@ def _result(future: Future[PointResult], point: Point, directory: Path) -> Point
     try:
         return future.result()
     except BrokenProcessPool:
-        outcome = "a worker process was killed, perhaps for want of memory; try fewer --workers"
+        outcome = "a worker process was killed, perhaps for want of memory; try fewer --jobs"
         return PointResult(point.digest, str(directory / point.digest), outcome)
 
 
@@ -195,6 +197,18 @@ def _ctrl_c_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that begin here give tables one thread: the processors are theirs already."""
+    before = os.environ.get(_TABLE_THREADS)
+    os.environ.setdefault(_TABLE_THREADS, "1")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_TABLE_THREADS]
 
 
 def _end_with_parent() -> None:

@@ -29,8 +29,47 @@ def test_a_terminal_shows_share_operations_emulated_time_and_time_left(
         assert display._bar is not None
         display._bar.refresh()
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    for text in ("25%", "250/1 k ops", "1.5 ms", "4 Mevents/s", "0:06 left"):
+    for text in ("25%", "250/1 k ops", "1.5 ms", "4 Mevents/s", "0:03 left"):
         assert text in shown
+
+
+def shown(points: list[tuple[float, ProgressPoint]], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What stands on a terminal after these points at these times, s."""
+    now_s = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now_s[0])
+    console = terminal()
+    with ProgressDisplay("lab", console=console) as display:
+        for now_s[0], point in points:
+            display.update(point)
+        assert display._bar is not None
+        display._bar.refresh()
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def test_the_share_is_that_of_the_bytes_for_operations_differ_in_size() -> None:
+    point = ProgressPoint("predicting", 900, 1000, bytes_done=10, bytes_total=100)
+    assert point.share == pytest.approx(0.1, abs=0.01)
+    assert ProgressPoint("predicting", 5, 5, bytes_done=7, bytes_total=7).share == 1
+    assert ProgressPoint("running", 1, 4).share == 0.25
+
+
+def test_reading_and_compiling_do_not_count_for_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A minute of reading, then a tenth in ten seconds: ninety are left."""
+    points = [
+        (0.0, ProgressPoint("reading")),
+        (60.0, ProgressPoint("predicting", 0, 100)),
+        (70.0, ProgressPoint("predicting", 10, 100)),
+    ]
+    assert "1:30 left" in shown(points, monkeypatch)
+
+
+def test_the_time_left_follows_a_change_of_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half in ten seconds, then a hundredth every ten: 42 hundredths take seven minutes."""
+    slow = [(10.0 + 10 * n, ProgressPoint("predicting", 50 + n, 100)) for n in range(9)]
+    points = [(0.0, ProgressPoint("predicting", 0, 100)), *slow]
+    assert "7:00 left" in shown(points, monkeypatch)
 
 
 def test_elsewhere_a_line_comes_every_ten_seconds(

@@ -68,6 +68,18 @@ impl Emulation {
         self.emulation.world().is_done()
     }
 
+    /// Where the job is, in a few numbers; see `_native.pyi`.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let world = self.emulation.world();
+        let dict = PyDict::new(py);
+        dict.set_item("now_ps", world.now_ps())?;
+        dict.set_item("ops_done", world.ops_done())?;
+        dict.set_item("ops_total", world.ops_total())?;
+        dict.set_item("bytes_arrived", world.bytes_arrived())?;
+        dict.set_item("events", world.events_handled())?;
+        Ok(dict)
+    }
+
     /// Cumulative totals; see `_native.pyi`.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         snapshot_into_dict(py, self.emulation.world().snapshot())

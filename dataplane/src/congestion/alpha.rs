@@ -80,7 +80,33 @@ impl Alpha {
 }
 
 /// `(1-g)^periods`. Source: Zhu et al., SIGCOMM 2015, equation 2.
+///
+/// Multiplications alone, in a fixed order: `f64::powi` may differ in the last bit from one machine
+/// or compiler to the next, and a prediction must not.
 #[inline]
 fn decay(g: f64, periods: u64) -> f64 {
-    (1.0 - g).powi(periods.min(i32::MAX as u64) as i32)
+    let (mut factor, mut square, mut left) = (1.0, 1.0 - g, periods);
+    while left > 0 {
+        if left & 1 == 1 {
+            factor *= square;
+        }
+        square *= square;
+        left >>= 1;
+    }
+    factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decay;
+
+    #[test]
+    fn silent_periods_decay_like_as_many_multiplications() {
+        for (g, periods) in [(1.0 / 256.0, 1000_u64), (1.0 / 16.0, 55), (0.5, 1), (1.0, 3)] {
+            let one_by_one = (0..periods).fold(1.0, |factor, _| factor * (1.0 - g));
+            assert!((decay(g, periods) - one_by_one).abs() <= 1e-13 * one_by_one);
+        }
+        assert_eq!(decay(0.25, 0), 1.0);
+        assert_eq!(decay(1.0 / 256.0, u64::MAX), 0.0);
+    }
 }

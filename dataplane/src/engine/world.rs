@@ -63,6 +63,7 @@ pub struct World<M> {
     now_ps: u64,
     events_handled: u64,
     frames_delivered: u64,
+    bytes_arrived: u64,
     ops_total: usize,
     ops_done: usize,
     telemetry: Telemetry,
@@ -114,6 +115,7 @@ impl<M: Medium> World<M> {
             now_ps: 0,
             events_handled: 0,
             frames_delivered: 0,
+            bytes_arrived: 0,
             ops_total,
             ops_done: 0,
             completions: Vec::new(),
@@ -217,6 +219,7 @@ impl<M: Medium> World<M> {
         match end.node {
             NodeId::Nic(nic) => {
                 if let Some(host) = &mut self.hosts[nic as usize] {
+                    self.bytes_arrived += payload_bytes(&frame);
                     host.handle_frame(self.now_ps, &frame, &mut self.host_outputs);
                     self.after_host(nic);
                 }
@@ -348,6 +351,11 @@ impl<M: Medium> World<M> {
         self.frames_delivered
     }
 
+    /// RoCE payload that has come to the NICs so far, repetitions included; cheap to ask for.
+    pub fn bytes_arrived(&self) -> u64 {
+        self.bytes_arrived
+    }
+
     /// Operations of the local ranks that are complete.
     pub fn ops_done(&self) -> usize {
         self.ops_done
@@ -398,5 +406,13 @@ impl<M: Medium> World<M> {
     /// The medium.
     pub fn medium(&self) -> &M {
         &self.medium
+    }
+}
+
+#[inline]
+fn payload_bytes(frame: &Frame) -> u64 {
+    match frame {
+        Frame::Roce(packet) => u64::from(packet.payload.length_bytes()),
+        Frame::Pause(_) => 0,
     }
 }

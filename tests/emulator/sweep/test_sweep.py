@@ -53,6 +53,17 @@ def test_a_sweep_ranks_its_points_and_reuses_them(
     assert second["table"] == first["table"]
 
 
+def test_the_table_does_not_depend_on_the_number_of_jobs(
+    spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = []
+    for jobs in ("1", "2"):
+        out = str(spec.parent / f"jobs-{jobs}")
+        assert main(["sweep", str(spec), "--out", out, "--json", "--quiet", "--jobs", jobs]) == 0
+        tables.append(json.loads(capsys.readouterr().out)["table"])
+    assert tables[0] == tables[1]
+
+
 def test_a_new_value_runs_only_the_new_points(
     spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

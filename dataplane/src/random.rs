@@ -25,8 +25,14 @@ impl Random {
     /// A number uniform in `[0, 1)`, with 53 random bits.
     #[inline]
     pub fn next_ratio(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        ratio(self.next_u64())
     }
+}
+
+/// The number in `[0, 1)` that 64 random bits stand for: the upper 53 of them.
+#[inline]
+pub fn ratio(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// SplitMix64's output function: a bijection whose every output bit depends on every input bit.

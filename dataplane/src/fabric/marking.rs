@@ -5,7 +5,7 @@
 //! is what stays behind: marking at arrival would add the queue's own delay to the control loop.
 
 use crate::config::EcnConfig;
-use crate::random::Random;
+use crate::random::{mix, ratio};
 use crate::roce::packet::{Ecn, Packet};
 
 /// Probability of a mark with `queue_bytes` behind the packet: 0 up to `kmin_bytes`, rising to
@@ -23,23 +23,26 @@ pub fn mark_probability(profile: &EcnConfig, queue_bytes: u64) -> f64 {
     }
 }
 
-/// Mark the packet that leaves `queue_bytes` behind it, by chance. Returns whether it was marked
-/// here; packets that are not ECN-capable, or marked before, are left alone.
+/// Mark the packet that leaves `queue_bytes` behind it, by chance; `seed` is the switch's. Returns
+/// whether it was marked here; packets that are not ECN-capable, or marked before, are left alone.
 #[inline]
-pub fn mark(
-    profile: &EcnConfig,
-    queue_bytes: u64,
-    random: &mut Random,
-    packet: &mut Packet,
-) -> bool {
+pub fn mark(profile: &EcnConfig, queue_bytes: u64, seed: u64, packet: &mut Packet) -> bool {
     if queue_bytes <= profile.kmin_bytes || !packet.ecn.is_capable() || packet.ecn == Ecn::Ce {
         return false;
     }
-    let is_marked = random.next_ratio() < mark_probability(profile, queue_bytes);
+    let is_marked = draw(seed, packet) < mark_probability(profile, queue_bytes);
     if is_marked {
         packet.ecn = Ecn::Ce;
     }
     is_marked
+}
+
+/// The packet's random number in `[0, 1)` at a switch with this seed.
+#[inline]
+fn draw(seed: u64, packet: &Packet) -> f64 {
+    let addresses = u64::from(packet.source_address) << 32 | u64::from(packet.destination_address);
+    let sequence = u64::from(packet.bth.destination_qp) << 24 | u64::from(packet.bth.psn);
+    ratio(mix(mix(seed ^ addresses) ^ sequence))
 }
 
 #[cfg(test)]
@@ -49,8 +52,23 @@ mod tests {
     const PROFILE: EcnConfig =
         EcnConfig { kmin_bytes: 5_000, kmax_bytes: 200_000, pmax_ratio: 0.01 };
 
-    fn packet(ecn: Ecn) -> Packet {
-        Packet { ecn, ..Packet::default() }
+    const SEED: u64 = 1;
+
+    fn packet(ecn: Ecn, psn: u32) -> Packet {
+        let mut packet = Packet { ecn, ..Packet::default() };
+        packet.bth.psn = psn;
+        packet
+    }
+
+    /// Which of a million packets are marked with `queue_bytes` behind each.
+    fn marked(seed: u64, queue_bytes: u64) -> Vec<bool> {
+        (0..1_000_000)
+            .map(|psn| mark(&PROFILE, queue_bytes, seed, &mut packet(Ecn::Ect0, psn)))
+            .collect()
+    }
+
+    fn count(marks: impl Iterator<Item = bool>) -> usize {
+        marks.filter(|&is_marked| is_marked).count()
     }
 
     #[test]
@@ -68,19 +86,30 @@ mod tests {
 
     #[test]
     fn marks_come_as_often_as_the_profile_says() {
-        let mut random = Random::new(1, 0);
-        let count = (0..1_000_000)
-            .filter(|_| mark(&PROFILE, 102_500, &mut random, &mut packet(Ecn::Ect0)))
-            .count();
-        assert!((4_700..5_300).contains(&count), "{count} of 5000");
+        let marks = count(marked(SEED, 102_500).into_iter());
+        assert!((4_700..5_300).contains(&marks), "{marks} of 5000");
+    }
+
+    #[test]
+    fn a_packet_keeps_its_mark_when_the_queue_is_a_little_longer() {
+        let (short, long) = (marked(SEED, 102_500), marked(SEED, 104_500));
+        assert_eq!(count(short.iter().zip(&long).map(|(short, long)| *short && !*long)), 0);
+        let more = count(long.into_iter()) - count(short.into_iter());
+        assert!((60..150).contains(&more), "{more} of 103 more");
+    }
+
+    #[test]
+    fn switches_mark_independently() {
+        let (one, other) = (marked(SEED, 102_500), marked(SEED + 1, 102_500));
+        let both = count(one.iter().zip(&other).map(|(one, other)| *one && *other));
+        assert!((10..45).contains(&both), "{both} of 25");
     }
 
     #[test]
     fn only_capable_packets_are_marked_and_only_once() {
-        let mut random = Random::new(1, 0);
-        let mut marked = |ecn| {
-            let mut packet = packet(ecn);
-            (mark(&PROFILE, 300_000, &mut random, &mut packet), packet.ecn)
+        let marked = |ecn| {
+            let mut packet = packet(ecn, 0);
+            (mark(&PROFILE, 300_000, SEED, &mut packet), packet.ecn)
         };
         assert_eq!(marked(Ecn::NotEct), (false, Ecn::NotEct));
         assert_eq!(marked(Ecn::Ect0), (true, Ecn::Ce));

@@ -49,7 +49,8 @@ pub struct Switch {
     paths: PathSelector,
     priority_of_dscp: [u8; 64],
     ecn: [Option<EcnConfig>; PRIORITIES],
-    random: Random,
+    /// Seed of the random number that each packet has at this switch.
+    marking_seed: u64,
     watchdog: Option<Watchdog>,
     /// Ports whose pause frames became due while another port was served.
     owing_ports: Vec<u16>,
@@ -72,7 +73,7 @@ impl Switch {
             paths: PathSelector::new(config.path_selection, config.ecmp_seed, job.seed),
             priority_of_dscp: priority_of_dscp(&job.classes),
             ecn,
-            random: Random::new(job.seed, index as u64),
+            marking_seed: Random::new(job.seed, index as u64).next_u64(),
             watchdog: config.pfc_watchdog.map(|config| Watchdog::new(config, links.len())),
             owing_ports: Vec::new(),
         }
@@ -317,7 +318,7 @@ impl Switch {
         if let (Some(profile), Frame::Roce(packet)) = (&self.ecn[usize::from(priority)], &mut frame)
         {
             let behind_bytes = port.scheduler.depth_bytes(priority);
-            let is_marked = mark(profile, behind_bytes, &mut self.random, packet);
+            let is_marked = mark(profile, behind_bytes, self.marking_seed, packet);
             totals.marked_packets += u64::from(is_marked);
         }
         totals.tx_packets += 1;

@@ -66,7 +66,8 @@ impl Greedy {
     }
 
     fn refill(&mut self, class: usize, now_ps: u64) {
-        let (packet, priority) = &self.classes[class];
+        let (packet, priority) = &mut self.classes[class];
+        packet.bth.psn = (packet.bth.psn + 1) & 0xFF_FFFF;
         let frame = Frame::Roce(Box::new(packet.clone()));
         let wire_bytes = frame.wire_bytes();
         let queued = Queued { frame, wire_bytes, ingress_port: 0, enqueued_ps: now_ps };
@@ -164,6 +165,7 @@ impl Host for Paced {
         self.free_ps = now_ps + transfer_ps(self.line_bytes(), self.line_rate_bps);
         self.controller.handle_sent(now_ps, wire_bytes);
         let end_ps = now_ps + transfer_ps(u64::from(wire_bytes), self.line_rate_bps);
+        self.packet.bth.psn = (self.packet.bth.psn + 1) & 0xFF_FFFF;
         Some((Frame::Roce(Box::new(self.packet.clone())), end_ps))
     }
 

@@ -57,6 +57,7 @@ impl Host for Windowed {
         self.next_ps = now_ps + transfer_ps(line_bytes, self.control.rate_bps());
         self.sent_ps.push_back(now_ps);
         let end_ps = now_ps + transfer_ps(u64::from(WIRE_BYTES), RATE_BPS);
+        self.packet.bth.psn = (self.packet.bth.psn + 1) & 0xFF_FFFF;
         Some((Frame::Roce(Box::new(self.packet.clone())), end_ps))
     }
 

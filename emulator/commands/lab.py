@@ -9,6 +9,7 @@ import yaml
 from rich.table import Table
 
 from dataplane.errors import InputError, Problem
+from emulator.commands import lab_namespaces
 from emulator.commands.arguments import add_lab_arguments, natural
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
@@ -21,12 +22,13 @@ from emulator.terminal import print_lines, print_table
 
 __all__ = ["execute", "register"]
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
   rankwire lab list
   rankwire lab show loopback-clos --set dcqcn.preset=paper
   rankwire lab check my-lab.yaml
   rankwire lab paths loopback-clos 0 5      every equal-cost path from rank 0 to rank 5
+{lab_namespaces.EXAMPLES}
   rankwire lab schema > lab.schema.json     for completion in an editor
   rankwire lab keys                         every path that --set takes"""
 
@@ -38,7 +40,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "lab",
-        help="list, show and check labs",
+        help="list, show, check, build and remove labs",
         description="The labs that come with rankwire, and what a lab file resolves to.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,6 +59,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_lab_arguments(check)
     actions.add_parser("schema", help="the JSON schema of lab files")
     actions.add_parser("keys", help="every path that --set takes")
+    lab_namespaces.add_actions(actions)
     parser.set_defaults(execute=execute)
 
 
@@ -69,6 +72,7 @@ def execute(options: argparse.Namespace) -> int:
         "check": _check,
         "schema": _schema,
         "keys": _keys,
+        **lab_namespaces.ACTIONS,
     }[options.action]
     action(options)
     return 0

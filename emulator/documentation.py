@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from emulator.exchange.binding import Binding
 from emulator.lab import Lab, list_labs, load
 from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 from emulator.lab.overrides import SHORT_NAMES, alternatives
@@ -51,6 +52,8 @@ def labs_page() -> str:
         f"`switches.ecn.preset`, for ports of {_LINE_RATE_BPS / 1e9:g} Gb/s.",
         _ecn_table(),
         _LABS_END,
+        _EXCHANGE,
+        *_key_sections(Binding, ("binding",)),
     )
 
 
@@ -99,6 +102,54 @@ _LABS_END = """\
 Left out, the headroom of a port and lossless priority is computed for the longest, fastest link of
 the switch: `2 x delay x rate / 8 + 2 x (MTU + 82) + 64 + response_bytes + allowance`. The shared
 buffer is `buffer_bytes` without the headrooms of all ports."""
+
+_EXCHANGE = """\
+## Other tools' topology files
+
+`rankwire lab import FILE [--binding FILE] --out LAB.yaml` makes a lab with an explicit topology
+from a containerlab topology (`*.clab.yml`) or an InfraGraph infrastructure (YAML or JSON), and
+`rankwire lab export LAB --format containerlab|infragraph --out FILE [--binding FILE]` goes back.
+What a format can't say is in a binding file; an export writes one, and exported file and binding
+together make the same lab again, down to names, ranks, addresses and ports.
+
+| | containerlab | InfraGraph |
+| --- | --- | --- |
+| Hosts | nodes of kind `linux`, `host`, `ext-container`, `k8s-kind`, `keysight_ixia-c-one` | \
+instances of devices with an `xpu` or `nic` within, at any depth |
+| Switches | all other nodes, bridges too | all other instances that an edge is on |
+| NICs | interfaces of hosts that a link is on | components of hosts that an edge is on |
+| Ranks | nodes as in the file, interfaces by name | instances, then components, as in the file |
+| Ports | interfaces by name, numbered from 0, names kept | the component's index |
+| Rates | the binding, else `rate_gbps` in `vars` of the link | the binding, else the `bandwidth` |
+| Delays | the binding, else `delay_ns` in `vars` | the binding, else the `latency` |
+| Left out, and said | links to `host`, `mgmt-net`, `macvlan`, tunnels and `dummy`; \
+nodes without a link | instances without an edge |
+
+containerlab's `defaults`, `kinds`, `groups` and nodes inherit as there, links are read in the short
+and the extended form. InfraGraph's edges pair their slices as its own service does: `one2one` in
+order until one side ends, `many2many` each with each. A small binding:
+
+```yaml
+roles:                       # a router that runs on Linux, a collector that is no part of it
+  - {nodes: "frr*", role: switch}
+  - {nodes: prometheus, role: ignored}
+nics:
+  - {at: "gpu1:eth1", rank: 0, address: 198.18.0.1}
+switches:
+  - {at: leaf1, ports: 34, management_address: 172.20.20.21}
+links:                       # the first that fits holds
+  - {between: ["gpu*", "leaf*"], rate_gbps: 400, cable_metres: 3}
+  - {between: ["leaf*", "spine*"], rate_gbps: 800, cable_metres: 50}
+lab:
+  time_dilation: 4000
+```
+
+The exported containerlab file is for a rehearsal of cabling and control plane; `--switch-kind`,
+`--switch-image` and `--host-image` say what its nodes run.
+
+### `binding`
+
+The binding file; names and globs are those of the topology file."""
 
 _SWEEPS_INTRODUCTION = """\
 `rankwire sweep SPEC` runs or predicts one job under every combination of a grid of settings, and
@@ -199,7 +250,8 @@ def _bound(item: Any) -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.default_factory is not None:
-        return "empty"
+        made = field.default_factory()  # type: ignore[call-arg]
+        return f"`{made}`" if made else "empty"
     if field.default is PydanticUndefined:
         return "required"
     if field.default is None:

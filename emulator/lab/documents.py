@@ -78,7 +78,7 @@ def _read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _LARGEST_FILE_BYTES:
             raise InputError(Problem(source, "is larger than 16 MiB", "give a lab or sweep file"))
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             Problem(source, "is not UTF-8 text", "give a YAML file", f"byte {error.start}")
@@ -87,6 +87,8 @@ def _read_text(path: Path) -> str:
         raise InputError(
             Problem(source, f"can't be read: {error.strerror}", "give a readable YAML file")
         ) from error
+    # JSON is YAML but for tabs between its values; within them JSON writes tabs as escapes.
+    return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 
 
 def _compose(text: str, source: str) -> yaml.Node | None:

@@ -10,14 +10,22 @@ from pydantic import ValidationError
 import lab_configs
 from dataplane.errors import InputError, Problem
 from emulator.lab.checks import check_lab
-from emulator.lab.documents import read_document
+from emulator.lab.documents import Document, read_document
 from emulator.lab.fabric import Fabric
 from emulator.lab.mlx5_keys import translate_mlx5_keys
 from emulator.lab.model import Lab
 from emulator.lab.overrides import apply_overrides
 from emulator.lab.problems import problems_of
 
-__all__ = ["LoadedLab", "find_lab", "lab_directory", "list_labs", "load", "load_lab"]
+__all__ = [
+    "LoadedLab",
+    "check_document",
+    "find_lab",
+    "lab_directory",
+    "list_labs",
+    "load",
+    "load_lab",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,15 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> LoadedLab:
     path = find_lab(name_or_path)
     document = read_document(path)
     apply_overrides(document, overrides, Lab)
+    lab, fabric = check_document(document)
+    return LoadedLab(lab, path, fabric)
+
+
+def check_document(document: Document) -> tuple[Lab, Fabric]:
+    """The lab of a document, whose mlx5 keys are translated in place, and its fabric.
+
+    Raises `InputError` with every problem found.
+    """
     problems = translate_mlx5_keys(document)
     try:
         lab = Lab.model_validate(document.data)
@@ -50,7 +67,7 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> LoadedLab:
     fabric, found = check_lab(lab, document)
     if problems or found:
         raise InputError(*problems, *found)
-    return LoadedLab(lab, path, fabric)
+    return lab, fabric
 
 
 def lab_directory() -> Path:

@@ -9,7 +9,7 @@ DEMO_OUT ?= runs/demo
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-rust lint format bench fuzz docs soak system-packages clean
+.PHONY: help setup demo test test-python test-rust lint format bench fuzz docs soak system-packages bench-packages clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -78,6 +78,10 @@ system-packages:  ## Install the peers that tests meet for real: broker, Prometh
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  chromium cpio mosquitto prometheus qemu-system-x86 tshark
+
+bench-packages:  ## Install the peers that benchmarks measure against: ns-3 with a compiler, iperf3 (Debian, root).
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ iperf3 libns3-dev
 
 clean:  ## Remove everything that can be made again.
 	rm -rf $(VENV) .cache dataplane/fuzz/corpus dataplane/fuzz/findings dataplane/fuzz/target dataplane/target dataplane/*.so runs dist build

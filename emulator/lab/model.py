@@ -12,6 +12,7 @@ from pydantic import Field, field_serializer
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
 from emulator.lab.impairments import Impairment
+from emulator.lab.namespaces import Namespaces
 from emulator.lab.switches import Switches
 from emulator.lab.topology import Topology
 
@@ -256,6 +257,8 @@ class Lab(LabPart):
     """Processes of a run."""
     control: Control = Control()
     """Broker of a run."""
+    namespaces: Namespaces | None = None
+    """`rankwire lab up` builds the lab of network namespaces; left out, it does not."""
     time_dilation: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """A run takes this many seconds per emulated second: rates are divided, timers multiplied."""
     telemetry: Telemetry = Telemetry()

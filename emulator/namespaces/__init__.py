@@ -1,0 +1,30 @@
+"""Labs of Linux network namespaces: every NIC and switch a namespace, every link a veth pair.
+
+`lay_out` says what a lab becomes, `bring_up` and `take_down` make and remove it, `counters` reads
+the kernel's counters, `start_inside` starts a process on a host. Needs root.
+"""
+
+from emulator.namespaces.counters import PortCounters, counters, difference
+from emulator.namespaces.layout import Host, Layout, lay_out
+from emulator.namespaces.making import bring_up
+from emulator.namespaces.process import command_inside, start_inside
+from emulator.namespaces.removal import Removal, occupants, take_down
+from emulator.namespaces.state import LabState, is_up, read_all
+
+__all__ = [
+    "Host",
+    "LabState",
+    "Layout",
+    "PortCounters",
+    "Removal",
+    "bring_up",
+    "command_inside",
+    "counters",
+    "difference",
+    "is_up",
+    "lay_out",
+    "occupants",
+    "read_all",
+    "start_inside",
+    "take_down",
+]

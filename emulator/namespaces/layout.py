@@ -1,0 +1,277 @@
+"""What a lab becomes as network namespaces: names, interfaces, addresses, rates, routes.
+
+Pure data from a checked lab; nothing here touches the kernel.
+"""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dataplane.errors import InputError, Problem
+from emulator.lab import LoadedLab
+from emulator.lab.effective import EcnProfile, ecn_profile
+from emulator.lab.fabric import End, FabricLink
+from emulator.lab.namespaces import Namespaces
+
+__all__ = [
+    "HOST_INTERFACE",
+    "NETWORK",
+    "Host",
+    "Layout",
+    "NamespacePort",
+    "NextHop",
+    "Node",
+    "Route",
+    "lay_out",
+]
+
+NETWORK: Final = ipaddress.IPv4Network("198.18.0.0/15")
+"""Every address of a lab of namespaces. Source: RFC 2544, section 12."""
+
+HOST_INTERFACE: Final = "eth0"
+"""Name of a NIC's interface in its namespace."""
+
+_PACKET_OVERHEAD_BYTES: Final = 60
+"""IPv4, UDP, BTH, RETH and ICRC around the payload of a full packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One NIC or switch: one namespace."""
+
+    name: str
+    namespace: str
+    is_switch: bool
+    address: str
+    """A NIC's own; a switch's, from the end of the range, answers traceroute."""
+    seed: int
+    """Of the hash that chooses among equal-cost paths; a switch's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePort:
+    """One end of a link, and what leaves there."""
+
+    node: str
+    namespace: str
+    interface: str
+    number: int
+    """Of the node's ports."""
+    mac: str
+    link: str
+    direction: int
+    """Of the link that leaves here: 0 at its end a."""
+    rate_bps: int
+    """In wall time: the link's rate divided by the dilation."""
+    buffer_bytes: int
+    """What the port holds before it drops."""
+    marking: EcnProfile | None
+    """Of a switch's port that marks."""
+    peer_node: str
+    peer_address: str
+    peer_mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class NextHop:
+    """One of the equal-cost ways of a route."""
+
+    interface: str
+    gateway: str
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A destination and its equal-cost next hops."""
+
+    destination: str
+    """With its prefix length."""
+    next_hops: tuple[NextHop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where a NIC is: what a driver needs to open it."""
+
+    name: str
+    """The NIC's name in the lab."""
+    rank: int
+    namespace: str
+    """Name under /run/netns."""
+    interface: str
+    address: str
+    mac: str
+    gateway_address: str
+    gateway_mac: str
+    """Destination of every frame that leaves."""
+    mtu_bytes: int
+    rate_bps: int
+    """Of its link, wall time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A whole lab of namespaces."""
+
+    lab: str
+    options: Namespaces
+    nodes: tuple[Node, ...]
+    """NICs in the order of their ranks, then switches."""
+    links: tuple[tuple[NamespacePort, NamespacePort], ...]
+    """Both ends of each link, in the order of the fabric's links."""
+    routes: dict[str, tuple[Route, ...]]
+    """Node -> its routes."""
+    hosts: dict[str, Host]
+    """NIC name -> where it is."""
+
+    @property
+    def ports(self) -> Iterator[NamespacePort]:
+        """Every port, link by link, end a first."""
+        return (port for pair in self.links for port in pair)
+
+
+def lay_out(loaded: LoadedLab) -> Layout:
+    """The namespaces of a lab; raises `InputError` when it says nothing of them, or wrong."""
+    options = loaded.lab.namespaces
+    if options is None:
+        remedy = "add `namespaces: {}` to it, or give --set 'namespaces={}'"
+        raise InputError(Problem(str(loaded.path), "is not a lab of network namespaces", remedy))
+    problems = list(_problems(loaded, options))
+    if problems:
+        raise InputError(*problems)
+    return _Plan(loaded, options).layout()
+
+
+def _problems(loaded: LoadedLab, options: Namespaces) -> Iterator[Problem]:
+    source = str(loaded.path)
+    needed = loaded.lab.transport.mtu_bytes + _PACKET_OVERHEAD_BYTES
+    if options.mtu_bytes < needed:
+        what = f"is {options.mtu_bytes}, less than a full packet of {needed} bytes"
+        remedy = "raise it, or lower transport.mtu_bytes"
+        yield Problem(source, what, remedy, place="namespaces.mtu_bytes")
+    for nic in loaded.fabric.nics:
+        if ipaddress.IPv4Address(nic.address) not in NETWORK:
+            what = f"has the address {nic.address}, which no namespace can have"
+            yield Problem(source, what, f"give one inside {NETWORK}", place=nic.name)
+    if len(loaded.fabric.switches) == 0 and len(loaded.fabric.nics) != 2:
+        yield Problem(source, "has no switch", "add one", place="topology")
+    for link in loaded.fabric.links:
+        rate_bps = link.rate_bps // loaded.lab.time_dilation
+        if rate_bps < _LEAST_RATE_BPS:
+            what = f"has {rate_bps} bit/s after the time dilation"
+            remedy = f"lower time_dilation: a port needs at least {_LEAST_RATE_BPS} bit/s"
+            yield Problem(source, what, remedy, place=f"link {link.name}")
+            return
+
+
+_LEAST_RATE_BPS: Final = 100_000
+
+
+class _Plan:
+    """A lab's nodes and ports on the way to a layout."""
+
+    def __init__(self, loaded: LoadedLab, options: Namespaces) -> None:
+        self._loaded = loaded
+        self._fabric = loaded.fabric
+        self._options = options
+        self._nics = [
+            Node(nic.name, self._namespace(nic.name), False, nic.address, 0)
+            for nic in self._fabric.nics
+        ]
+        addresses = _switch_addresses({nic.address for nic in self._fabric.nics})
+        self._switches = [
+            Node(switch.name, self._namespace(switch.name), True, next(addresses), index + 1)
+            for index, switch in enumerate(self._fabric.switches)
+        ]
+
+    def layout(self) -> Layout:
+        links = tuple((self._port(link, 0), self._port(link, 1)) for link in self._fabric.links)
+        routes = {node.name: self._switch_routes(i) for i, node in enumerate(self._switches)}
+        first_ports: dict[str, NamespacePort] = {}
+        for pair in links:
+            for port in pair:
+                first_ports.setdefault(port.node, port)
+        hosts = {}
+        for nic in self._fabric.nics:
+            port = first_ports[nic.name]
+            hop = NextHop(port.interface, port.peer_address)
+            routes[nic.name] = (Route(str(NETWORK), (hop,)),)
+            hosts[nic.name] = self._host(nic.rank, nic.address, port)
+        nodes = (*self._nics, *self._switches)
+        return Layout(self._loaded.lab.name, self._options, nodes, links, routes, hosts)
+
+    def _host(self, rank: int, address: str, port: NamespacePort) -> Host:
+        return Host(
+            name=port.node,
+            rank=rank,
+            namespace=port.namespace,
+            interface=port.interface,
+            address=address,
+            mac=port.mac,
+            gateway_address=port.peer_address,
+            gateway_mac=port.peer_mac,
+            mtu_bytes=self._options.mtu_bytes,
+            rate_bps=port.rate_bps,
+        )
+
+    def _namespace(self, node: str) -> str:
+        return f"rw-{self._loaded.lab.name}-{node}"
+
+    def _port(self, link: FabricLink, direction: int) -> NamespacePort:
+        own, other = (link.a, link.b) if direction == 0 else (link.b, link.a)
+        node, peer = self._node(own), self._node(other)
+        lab = self._loaded.lab
+        return NamespacePort(
+            node=node.name,
+            namespace=node.namespace,
+            interface=_interface(own),
+            number=own.port,
+            mac=self._mac(own),
+            link=link.name,
+            direction=direction,
+            rate_bps=link.rate_bps // lab.time_dilation,
+            buffer_bytes=self._buffer_bytes(own),
+            marking=ecn_profile(lab, link.rate_bps) if own.is_switch else None,
+            peer_node=peer.name,
+            peer_address=peer.address,
+            peer_mac=self._mac(other),
+        )
+
+    def _buffer_bytes(self, end: End) -> int:
+        """A switch's buffer in equal parts, one for each port with a link; a host's is as large."""
+        if not end.is_switch:
+            return self._loaded.lab.switches.buffer_bytes
+        ports = len(self._fabric.neighbours[end.index])
+        return self._loaded.lab.switches.buffer_bytes // ports
+
+    def _node(self, end: End) -> Node:
+        return (self._switches if end.is_switch else self._nics)[end.index]
+
+    def _mac(self, end: End) -> str:
+        owner = (self._fabric.switches if end.is_switch else self._fabric.nics)[end.index]
+        return ":".join(f"{byte:02x}" for byte in owner.mac)
+
+    def _switch_routes(self, switch: int) -> tuple[Route, ...]:
+        gateways = {
+            port: NextHop(_interface(End(True, switch, port)), self._node(other).address)
+            for port, other, _ in self._fabric.neighbours[switch]
+        }
+        return tuple(
+            Route(f"{nic.address}/32", tuple(gateways[port] for port in ports))
+            for nic, ports in zip(self._fabric.nics, self._fabric.routes(switch), strict=True)
+            if ports
+        )
+
+
+def _interface(end: End) -> str:
+    return f"port{end.port}" if end.is_switch else HOST_INTERFACE
+
+
+def _switch_addresses(taken: set[str]) -> Iterator[str]:
+    """Free addresses from the end of the range downwards."""
+    last = int(NETWORK.broadcast_address) - 1
+    for number in range(last, int(NETWORK.network_address), -1):
+        address = str(ipaddress.IPv4Address(number))
+        if address not in taken:
+            yield address

@@ -1,0 +1,218 @@
+"""Makes a lab of namespaces. The order of the steps is the order of this file."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from dataplane.errors import InputError, Problem, RunError
+from emulator.namespaces import kernel, state
+from emulator.namespaces.layout import HOST_INTERFACE, Layout, NamespacePort, Node
+from emulator.namespaces.marking import VALUE_BYTES, MarkingParameters, marking_program
+from emulator.namespaces.netlink import (
+    Channel,
+    Request,
+    VethEnd,
+    add_address,
+    add_filter,
+    add_neighbour,
+    add_route,
+    add_veth,
+    name_loopback,
+    set_up,
+)
+from emulator.namespaces.permissions import check_permissions
+from emulator.namespaces.removal import remove
+from emulator.namespaces.settings import write_settings
+from emulator.namespaces.shaping import (
+    CLSACT_EGRESS,
+    clsact_request,
+    probe_requests,
+    shaping_requests,
+)
+from nic_drivers.bpf import ArrayMap, ProgramKind, load_program
+
+__all__ = ["OnStep", "bring_up", "interface_index", "marking_parameters"]
+
+OnStep = Callable[[str, int, int], None]
+"""Called with what is being done, how many steps are done and how many there are."""
+
+_FIRST_INDEX: Final = 2
+"""Index of port 0's interface; the loopback interface has 1."""
+
+
+def interface_index(port: NamespacePort) -> int:
+    """The index that a port's interface has in its namespace."""
+    return port.number + _FIRST_INDEX
+
+
+def marking_parameters(layout: Layout) -> dict[str, MarkingParameters]:
+    """Interface `namespace/interface` -> parameters of its marking program, if it has one."""
+    if layout.options.marking != "ebpf":
+        return {}
+    ports = [port for port in layout.ports if port.marking is not None]
+    return {
+        f"{port.namespace}/{port.interface}": MarkingParameters(
+            slot, port.rate_bps, port.buffer_bytes, port.marking
+        )
+        for slot, port in enumerate(ports)
+    }
+
+
+def bring_up(layout: Layout, on_step: OnStep = lambda *_: None) -> bool:
+    """Make the lab; `False` when it is up already, as it should be.
+
+    What an unfinished attempt left is removed first; what this one made is removed when it fails.
+    Raises `InputError` when the lab is up with other settings, or a permission or a queueing
+    discipline is missing, `RunError` when the kernel refuses something.
+    """
+    check_permissions(layout.lab)
+    with state.locked(layout.lab):
+        before = state.read_state(layout.lab)
+        if before is not None and before.is_of_this_boot and before.phase == "up":
+            _check_same(layout, before)
+            return False
+        if before is not None:
+            remove(before)
+        _probe(layout)
+        kernel.prepare_names()
+        _check_names(layout)
+        made = state.write(state.new_state(layout))
+        try:
+            _Construction(layout, made, on_step).run()
+        except BaseException:
+            remove(made)
+            raise
+    return True
+
+
+def _check_same(layout: Layout, before: state.LabState) -> None:
+    if before.digest != state.digest_of(layout):
+        remedy = f"take it down first: rankwire lab down {layout.lab}"
+        raise InputError(Problem(f"lab {layout.lab}", "is up with other settings", remedy))
+
+
+def _check_names(layout: Layout) -> None:
+    """Raise `InputError` for namespaces of that name which are not ours."""
+    taken = [node.namespace for node in layout.nodes if (kernel.NAMES / node.namespace).exists()]
+    if taken:
+        what = f"needs the names of {len(taken)} namespaces that exist already: {taken[0]}"
+        remedy = "remove them with `ip netns del`, or give the lab another name"
+        raise InputError(Problem(f"lab {layout.lab}", what, remedy))
+
+
+def _probe(layout: Layout) -> None:
+    """Raise `InputError` for queueing disciplines that the kernel does not have."""
+    options = layout.options
+    missing = []
+    with kernel.unshared(), contextlib.closing(Channel()) as channel:
+        for kind, request in probe_requests(options.shaper, options.marking):
+            if channel.attempt(request) == errno.ENOENT:
+                missing.append(f"sch_{kind}" if kind != "clsact" else "sch_ingress")
+    if missing:
+        what = f"needs {' and '.join(missing)}, which this kernel does not have"
+        remedy = f"load it with modprobe {missing[0]}, or use another shaper or marking"
+        raise InputError(Problem(f"lab {layout.lab}", what, remedy))
+
+
+_Item = TypeVar("_Item")
+
+
+class _Construction:
+    """One lab on its way up."""
+
+    def __init__(self, layout: Layout, made: state.LabState, on_step: OnStep) -> None:
+        self._layout = layout
+        self._state = made
+        self._on_step = on_step
+        self._channels: dict[str, Channel] = {}
+        self._programs: dict[str, int] = {}
+        self._done = 0
+        self._total = 2 * len(layout.nodes) + len(layout.links)
+
+    def run(self) -> None:
+        """Make everything."""
+        try:
+            for node in self._steps("namespaces", self._layout.nodes):
+                self._make_namespace(node)
+            for near, far in self._steps("links", self._layout.links):
+                self._make_link(near, far)
+            self._load_programs()
+            ports: dict[str, list[NamespacePort]] = {node.name: [] for node in self._layout.nodes}
+            for port in self._layout.ports:
+                ports[port.node].append(port)
+            for node in self._steps("routes and queues", self._layout.nodes):
+                self._channels[node.namespace].apply(list(self._requests(node, ports[node.name])))
+            state.write(self._state, phase="up")
+        finally:
+            self._close()
+
+    def _steps(self, what: str, items: Sequence[_Item]) -> Iterator[_Item]:
+        for item in items:
+            self._on_step(what, self._done, self._total)
+            yield item
+            self._done += 1
+
+    def _make_namespace(self, node: Node) -> None:
+        """Mark it as ours first: what has a name can be told from others' from then on."""
+        try:
+            with kernel.unshared():
+                channel = Channel()
+                self._channels[node.namespace] = channel
+                channel.apply([name_loopback(self._state.token)])
+                write_settings(is_switch=node.is_switch, seed=node.seed)
+                kernel.bind_name(node.namespace)
+        except OSError as error:
+            raise RunError(
+                f"the namespace {node.namespace} cannot be made: {error.strerror}"
+            ) from error
+
+    def _make_link(self, near: NamespacePort, far: NamespacePort) -> None:
+        with open(kernel.NAMES / far.namespace, "rb") as namespace:
+            request = add_veth(self._end(near), self._end(far), namespace.fileno())
+            self._channels[near.namespace].apply([request])
+
+    def _end(self, port: NamespacePort) -> VethEnd:
+        """A host's interface cuts packets itself, so that switches queue and mark each of them."""
+        is_host = port.marking is None and port.interface == HOST_INTERFACE
+        mtu_bytes = self._layout.options.mtu_bytes
+        index = interface_index(port)
+        return VethEnd(port.interface, index, port.mac, mtu_bytes, 1 if is_host else None)
+
+    def _load_programs(self) -> None:
+        """One map for all ports; the attached programs keep it alive."""
+        parameters = marking_parameters(self._layout)
+        if not parameters:
+            return
+        with ArrayMap.create("rankwire_ports", VALUE_BYTES, len(parameters)) as counters:
+            self._state = state.write(self._state, map_number=counters.number)
+            for place, values in parameters.items():
+                code = marking_program(values, counters.descriptor)
+                program = load_program(ProgramKind.TRAFFIC_CLASSIFIER, "rankwire_mark", code)
+                self._programs[place] = program
+
+    def _requests(self, node: Node, ports: Sequence[NamespacePort]) -> Iterator[Request]:
+        """Everything inside one namespace. Addresses come before routes, which name them."""
+        yield add_address(1 if node.is_switch else interface_index(ports[0]), node.address)
+        options = self._layout.options
+        indices = {port.interface: interface_index(port) for port in ports}
+        for port in ports:
+            index = indices[port.interface]
+            yield from shaping_requests(
+                port, index, options.shaper, options.marking, options.mtu_bytes
+            )
+            program = self._programs.get(f"{port.namespace}/{port.interface}")
+            if program is not None:
+                yield clsact_request(index)
+                yield add_filter(index, CLSACT_EGRESS, program, "rankwire_mark")
+            yield set_up(index, port.interface)
+            yield add_neighbour(index, port.peer_address, port.peer_mac)
+        for route in self._layout.routes[node.name]:
+            yield add_route(route, node.address, indices)
+
+    def _close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        for program in self._programs.values():
+            os.close(program)

@@ -1,0 +1,129 @@
+"""A port's queueing disciplines: its link's rate, its buffer, and what marks."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+from emulator.lab.effective import EcnProfile
+from emulator.namespaces.layout import NamespacePort
+from emulator.namespaces.marking import LINE_OVERHEAD_BYTES
+from emulator.namespaces.netlink import Request, add_class, add_qdisc
+
+__all__ = ["CLSACT_EGRESS", "burst_bytes", "clsact_request", "probe_requests", "shaping_requests"]
+
+# include/uapi/linux/pkt_sched.h
+_ROOT: Final = 0xFFFF_FFFF
+_CLSACT: Final = 0xFFFF_FFF1
+CLSACT_EGRESS: Final = 0xFFFF_FFF3
+"""Parent of a filter at a port's egress."""
+_SHAPER, _CLASS, _QUEUE = 0x1_0000, 0x1_0001, 0x10_0000
+_RED_PARAMETERS, _RED_TABLE, _RED_PROBABILITY = 1, 2, 3
+_RED_ECN: Final = 1
+_TICK_NS: Final = 64
+"""Unit of a burst. Source: PSCHED_SHIFT in include/net/pkt_sched.h."""
+
+_ETHERNET_BYTES: Final = 14
+_LATENESS_NS: Final = 200_000
+"""A timer may be so late without cost to the rate: bytes of this time may leave at once. Our
+choice: 99.9 % of the wake-ups of a small virtual machine are earlier."""
+_SLACK_BYTES: Final = 1 << 20
+"""The real queue holds more than the virtual one, so that the virtual one decides on drops."""
+
+
+def burst_bytes(rate_bps: int, mtu_bytes: int) -> int:
+    """Bytes that may leave a port at once."""
+    frame = mtu_bytes + _ETHERNET_BYTES + LINE_OVERHEAD_BYTES
+    return frame + rate_bps * _LATENESS_NS // (8 * 10**9)
+
+
+def shaping_requests(
+    port: NamespacePort, index: int, shaper: str, marking: str, mtu_bytes: int
+) -> Iterator[Request]:
+    """Requests that shape a port, with a queue that marks if `marking` is sch_red."""
+    if shaper == "htb":
+        yield add_qdisc(index, "htb", _SHAPER, _ROOT, _htb())
+        yield add_class(index, "htb", _CLASS, _SHAPER, _htb_class(port.rate_bps, mtu_bytes))
+    else:
+        limit = port.buffer_bytes + _SLACK_BYTES
+        yield add_qdisc(index, "tbf", _SHAPER, _ROOT, _tbf(port.rate_bps, mtu_bytes, limit))
+    if marking == "sch_red" and port.marking is not None:
+        yield add_qdisc(
+            index, "red", _QUEUE, _CLASS, _red(port.marking, port.buffer_bytes, mtu_bytes)
+        )
+    elif shaper == "htb":
+        limit = port.buffer_bytes + _SLACK_BYTES
+        yield add_qdisc(index, "bfifo", _QUEUE, _CLASS, struct.pack("=I", limit))
+
+
+def clsact_request(index: int) -> Request:
+    """The place where a marking program is attached."""
+    return add_qdisc(index, "clsact", 0xFFFF_0000, _CLSACT)
+
+
+def probe_requests(shaper: str, marking: str) -> Iterator[tuple[str, Request]]:
+    """Kind and request of every queueing discipline that is needed, for the loopback interface."""
+    yield shaper, add_qdisc(1, shaper, _SHAPER, _ROOT)
+    yield "clsact", clsact_request(1)
+    if marking == "sch_red":
+        yield "red", add_qdisc(1, "red", _QUEUE, _ROOT)
+
+
+def _ticks(rate_bps: int, size_bytes: int) -> int:
+    return size_bytes * 8 * 10**9 // (rate_bps * _TICK_NS)
+
+
+def _htb() -> dict[str, Any]:
+    values = {"version": 3, "rate2quantum": 10, "defcls": _CLASS & 0xFFFF, "debug": 0}
+    return {"attrs": [("TCA_HTB_INIT", {**values, "direct_pkts": 0})]}
+
+
+def _htb_class(rate_bps: int, mtu_bytes: int) -> dict[str, Any]:
+    rate = rate_bps // 8
+    burst = _ticks(rate_bps, burst_bytes(rate_bps, mtu_bytes))
+    shown = min(rate, 0xFFFF_FFFF)
+    values = {
+        "rate": shown,
+        "ceil": shown,
+        "rate_overhead": LINE_OVERHEAD_BYTES,
+        "ceil_overhead": LINE_OVERHEAD_BYTES,
+        "buffer": burst,
+        "cbuffer": burst,
+        "quantum": mtu_bytes + _ETHERNET_BYTES,
+    }
+    attributes: list[tuple[str, Any]] = [
+        ("TCA_HTB_PARMS", values),
+        ("TCA_HTB_RTAB", True),
+        ("TCA_HTB_CTAB", True),
+    ]
+    if rate > shown:
+        attributes += [("TCA_HTB_RATE64", rate), ("TCA_HTB_CEIL64", rate)]
+    return {"attrs": attributes}
+
+
+def _tbf(rate_bps: int, mtu_bytes: int, limit_bytes: int) -> dict[str, Any]:
+    values = {
+        "rate": min(rate_bps // 8, 0xFFFF_FFFF),
+        "rate_overhead": LINE_OVERHEAD_BYTES,
+        "buffer": _ticks(rate_bps, burst_bytes(rate_bps, mtu_bytes)),
+        "mtu": 0,
+        "limit": limit_bytes,
+    }
+    return {"attrs": [("TCA_TBF_PARMS", values), ("TCA_TBF_RTAB", True)]}
+
+
+def _red(profile: EcnProfile, buffer_bytes: int, mtu_bytes: int) -> bytes:
+    """RED on the queue as it is (Wlog 0), marking instead of dropping.
+
+    Source: struct tc_red_qopt and TCA_RED_* in include/uapi/linux/pkt_sched.h. The kernel spaces
+    marks evenly: of packets at one depth it marks up to twice the probability.
+    """
+    parameters = struct.pack(
+        "=IIIBBBB",
+        buffer_bytes,
+        max(profile.kmin_bytes, mtu_bytes),
+        profile.kmax_bytes,
+        *(0, 0, 0, _RED_ECN),
+    )
+    probability = struct.pack("=I", min(round(profile.pmax_ratio * 2**32), 2**32 - 1))
+    given = {_RED_PARAMETERS: parameters, _RED_TABLE: bytes(256), _RED_PROBABILITY: probability}
+    return b"".join(struct.pack("=HH", 4 + len(data), kind) + data for kind, data in given.items())

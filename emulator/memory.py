@@ -11,11 +11,15 @@ _ENGINE_PER_PROGRAM_BYTE = 2
 """The engine's copy of a program with its state and records; measured, rounded up."""
 _QUEUE_PAIR_BYTES = 8_192
 """Both halves of a connection at both ends with timers and congestion control; measured."""
-_SAMPLE_BYTES = 24
+_SAMPLE_BYTES = 30
 """One sample of a link, queue or queue pair, idle ones counted in; measured, rounded up."""
 _BUSY_PRIORITIES = 2
 """Queues per port that ever hold something: data and notifications."""
 _MOST_SAMPLED_QPS = 4096
+_FLOW_LINK_BYTES = 80
+"""One flow on one link: its entry in a table that is half full."""
+_LINKS_PER_QP = 12
+"""Links that data and acknowledgements of a queue pair cross in a three-tier fabric."""
 
 
 def check_memory(job: Job) -> None:
@@ -35,7 +39,8 @@ def needed_bytes(job: Job) -> int:
     ports = 2 * len(job.loaded.fabric.links)
     series = ports * (1 + _BUSY_PRIORITIES) + min(qps, _MOST_SAMPLED_QPS)
     samples = series * job.lab.telemetry.max_samples * _SAMPLE_BYTES
-    return _ENGINE_PER_PROGRAM_BYTE * programs + qps * _QUEUE_PAIR_BYTES + samples
+    flows = qps * _LINKS_PER_QP * _FLOW_LINK_BYTES if job.lab.telemetry.flow_paths else 0
+    return _ENGINE_PER_PROGRAM_BYTE * programs + qps * _QUEUE_PAIR_BYTES + samples + flows
 
 
 def available_bytes() -> int | None:

@@ -99,6 +99,10 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         priority | | 0 to 7
         depth_bytes | bytes | depth at the end of the sample
         max_depth_bytes | bytes | largest depth in the sample
+        tx_packets | packets | frames of the priority sent
+        tx_bytes | bytes | their bytes, FCS included
+        utilisation_ratio | ratio | time of these frames with preambles and gaps / interval
+        paused_ns | ns | time in which PFC paused the priority
         marked_packets | packets | packets marked CE
         dropped_packets | packets | packets dropped
         dropped_bytes | bytes | bytes dropped
@@ -113,6 +117,31 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         current_rate_bps | bits/s | R_C
         target_rate_bps | bits/s | R_T
         alpha | ratio | congestion estimate, 0 to 1
+    """),
+    "flow_links": _columns("""
+        source_rank | | sender; null for pause frames, which belong to no flow
+        destination_rank | | receiver
+        source_port | | UDP source port: with the two ranks' addresses what ECMP hashes
+        link | | name
+        direction | | 0 from the first end, 1 from the second
+        source | | sending end: NIC, or switch:port
+        destination | | receiving end
+        tx_packets | packets | frames of the flow sent
+        tx_bytes | bytes | their bytes, FCS included
+        data_bytes | bytes | RoCE payload of them; 0 for acknowledgements and notifications
+    """),
+    "paths": _columns("""
+        source_rank | | sender
+        destination_rank | | receiver
+        source_port | | UDP source port
+        path | | number among the paths of the flow, the one with most packets first
+        nodes | | names of the nodes from the sending NIC on
+        links | | names of the links between them
+        arrives | | ends at the receiver; if not, packets were lost or still under way
+        tx_packets | packets | frames that took the path
+        tx_bytes | bytes | their bytes, FCS included
+        is_data | | the flow carries payload, not acknowledgements and notifications alone
+        share_ratio | ratio | packets / packets of the flow that left the NIC
     """),
     "timeline": _columns("""
         rank | | rank

@@ -30,6 +30,7 @@ _SORT_KEYS: Final = {
     "links": ("time_ps", "link", "direction"),
     "queues": ("time_ps", "is_switch", "node", "port", "priority"),
     "qps": ("time_ps", "source_rank", "destination_rank", "qp"),
+    "flow_links": ("link", "direction", "source_rank", "destination_rank", "source_port"),
     "failures": ("time_ps", "rank", "peer_rank", "qp"),
     "nics": ("nic",),
     "switch_ports": ("switch", "port"),

@@ -228,6 +228,8 @@ class Telemetry(LabPart):
     """First sampling interval; it doubles when `max_samples` is reached."""
     max_samples: Annotated[int, Field(ge=16, le=1_000_000)] = 2_048
     """Samples kept per series."""
+    flow_paths: bool = True
+    """Count, for every flow, packets and bytes on each link that it crosses."""
 
 
 class Lab(LabPart):

@@ -1,4 +1,4 @@
-"""`links.parquet`, `queues.parquet` and `qps.parquet`: the engine's time series with names."""
+"""`links`, `queues`, `qps` and `flow_links.parquet`: what the engine counted, with names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = ["Fabric", "fabric_names", "link_table", "qp_table", "queue_table"]
+from metrics.analysis.bandwidth import PREAMBLE_AND_GAP_BYTES
+from metrics.records.operations import NONE_U32
+
+__all__ = ["Fabric", "fabric_names", "flow_link_table", "link_table", "qp_table", "queue_table"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Fabric:
     links: pl.DataFrame
     """link, direction, name, source, destination, rate_bps."""
     ports: pl.DataFrame
-    """node, is_switch, port, link_name: which link a port belongs to."""
+    """node, is_switch, port, link_name, rate_bps: which link a port belongs to."""
 
 
 def fabric_names(config: Mapping[str, Any]) -> Fabric:
@@ -38,8 +41,9 @@ def fabric_names(config: Mapping[str, Any]) -> Fabric:
                  float(link["rate_bps"]))
             )  # fmt: skip
             ports.append(
-                (next(iter(node.values())), "switch" in node, ends[direction]["port"], link["name"])
-            )
+                (next(iter(node.values())), "switch" in node, ends[direction]["port"],
+                 link["name"], float(link["rate_bps"]))
+            )  # fmt: skip
     return Fabric(
         nics,
         switches,
@@ -77,12 +81,18 @@ def link_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFra
 
 
 def queue_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFrame:
-    """Depth, marks, drops and pauses of every queue that wasn't idle, over time."""
+    """Depth, utilisation, marks, drops and pauses of every queue that wasn't idle, over time.
+
+    `utilisation_ratio` is that of the priority's own frames; a frame counts when it begins.
+    """
     frame = _frame(series, _QUEUE_SCHEMA)
     named = frame.with_columns(_node_names(frame, fabric)).join(
         fabric.ports, on=["node", "is_switch", "port"], how="left", maintain_order="left"
     )
-    return _in_nanoseconds(named, "time", "interval").select(
+    line_bytes = pl.col("tx_bytes") + PREAMBLE_AND_GAP_BYTES * pl.col("tx_packets")
+    used = line_bytes * 8e12 / (pl.col("rate_bps") * pl.col("interval_ps"))
+    named = named.with_columns(used.clip(upper_bound=1.0).alias("utilisation_ratio"))
+    return _in_nanoseconds(named, "time", "interval", "paused").select(
         "time_ns",
         "interval_ns",
         pl.col("node_name").cast(pl.Categorical).alias("node"),
@@ -92,6 +102,10 @@ def queue_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFr
         "priority",
         "depth_bytes",
         "max_depth_bytes",
+        "tx_packets",
+        "tx_bytes",
+        "utilisation_ratio",
+        "paused_ns",
         "marked_packets",
         "dropped_packets",
         "dropped_bytes",
@@ -105,12 +119,37 @@ def qp_table(series: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     return _in_nanoseconds(_frame(series, _QP_SCHEMA), "time")
 
 
+def flow_link_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFrame:
+    """What every flow sent over every direction of a link, since the start.
+
+    Rows without ranks are the pause frames, which belong to no flow.
+    """
+    column = pl.col
+    frame = _frame(series, _FLOW_LINK_SCHEMA).join(
+        fabric.links, on=["link", "direction"], how="left", maintain_order="left"
+    )
+    return frame.select(
+        *(
+            pl.when(column(rank) != NONE_U32).then(column(rank)).alias(rank)
+            for rank in ("source_rank", "destination_rank")
+        ),
+        "source_port",
+        column("name").cast(pl.Categorical).alias("link"),
+        "direction",
+        column("source", "destination").cast(pl.Categorical),
+        "tx_packets",
+        "tx_bytes",
+        "data_bytes",
+    )
+
+
 _NAMED_LINK_SCHEMA = {
     "link": pl.UInt32, "direction": pl.UInt8, "name": pl.String, "source": pl.String,
     "destination": pl.String, "rate_bps": pl.Float64,
 }  # fmt: skip
 _NAMED_PORT_SCHEMA = {
     "node": pl.UInt32, "is_switch": pl.Boolean, "port": pl.UInt16, "link_name": pl.String,
+    "rate_bps": pl.Float64,
 }  # fmt: skip
 _LINK_SCHEMA = {
     "time_ps": pl.UInt64, "interval_ps": pl.UInt64, "link": pl.UInt32, "direction": pl.UInt8,
@@ -120,9 +159,15 @@ _LINK_SCHEMA = {
 _QUEUE_SCHEMA = {
     "time_ps": pl.UInt64, "interval_ps": pl.UInt64, "node": pl.UInt32, "is_switch": pl.Boolean,
     "port": pl.UInt16, "priority": pl.UInt8, "depth_bytes": pl.UInt64,
-    "max_depth_bytes": pl.UInt64, "marked_packets": pl.UInt64, "dropped_packets": pl.UInt64,
+    "max_depth_bytes": pl.UInt64, "tx_packets": pl.UInt64, "tx_bytes": pl.UInt64,
+    "paused_ps": pl.UInt64, "marked_packets": pl.UInt64, "dropped_packets": pl.UInt64,
     "dropped_bytes": pl.UInt64, "pause_frames_sent": pl.UInt64,
     "pause_frames_received": pl.UInt64,
+}  # fmt: skip
+_FLOW_LINK_SCHEMA = {
+    "link": pl.UInt32, "direction": pl.UInt8, "source_rank": pl.UInt32,
+    "destination_rank": pl.UInt32, "source_port": pl.UInt16, "tx_packets": pl.UInt64,
+    "tx_bytes": pl.UInt64, "data_bytes": pl.UInt64,
 }  # fmt: skip
 _QP_SCHEMA = {
     "time_ps": pl.UInt64, "source_rank": pl.UInt32, "destination_rank": pl.UInt32,
@@ -133,7 +178,7 @@ _QP_SCHEMA = {
 
 def _frame(series: Mapping[str, NDArray[Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
     """The engine's columns in fixed types; columns that it doesn't have are zero."""
-    length = len(series["time_ps"]) if "time_ps" in series else 0
+    length = max((len(values) for values in series.values()), default=0)
     return pl.DataFrame(
         [
             pl.Series(name, series.get(name, np.zeros(length)), strict=False).cast(dtype)

@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 
 from dataplane.errors import InputError, Problem
+from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, PATH_SCHEMA
 
 __all__ = ["FORMAT", "RUN_FILE", "TABLES", "RunRecords", "load", "store"]
 
 FORMAT = 1
 """Version of the directory's layout; a larger one than this is refused."""
 RUN_FILE = "run.json"
-TABLES = ("collectives", "flows", "links", "queues", "qps", "timeline")
+TABLES = ("collectives", "flows", "links", "queues", "qps", "timeline", "flow_links", "paths")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,22 @@ class RunRecords:
     def timeline(self) -> pl.DataFrame:
         """Spans of computation and communication on every rank."""
         return self._table("timeline")
+
+    @cached_property
+    def flow_links(self) -> pl.DataFrame:
+        """What every flow sent over every link; empty if that wasn't counted."""
+        return self._optional("flow_links", FLOW_LINK_SCHEMA)
+
+    @cached_property
+    def paths(self) -> pl.DataFrame:
+        """The paths of every flow; empty if they weren't counted."""
+        return self._optional("paths", PATH_SCHEMA)
+
+    def _optional(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
+        """A table that directories of earlier versions don't have."""
+        if (self.directory / f"{name}.parquet").exists():
+            return self._table(name)
+        return pl.DataFrame(schema=dict(schema))
 
     def _table(self, name: str) -> pl.DataFrame:
         path = self.directory / f"{name}.parquet"

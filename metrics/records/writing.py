@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dataplane.errors import RunError
+from metrics.analysis.flow_paths import flow_paths
 from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
 from metrics.records.collectives import collective_table
@@ -16,7 +17,7 @@ from metrics.records.conservation import conservation
 from metrics.records.findings import findings
 from metrics.records.flows import flow_table
 from metrics.records.operations import Operations, ProgramLike
-from metrics.records.series import fabric_names, link_table, qp_table, queue_table
+from metrics.records.series import fabric_names, flow_link_table, link_table, qp_table, queue_table
 from metrics.records.storage import RunRecords, load, store
 from metrics.records.timeline import RowNames, timeline_table
 
@@ -50,12 +51,15 @@ def write_records(
         instances.select("instance", "iteration"), on="instance", how="left", maintain_order="left"
     )
     fabric = fabric_names(config)
+    crossed = flow_link_table(engine.get("flow_links", {}), fabric)
     tables = {
         "collectives": collectives,
         "flows": flows,
         "links": link_table(engine.get("links", {}), fabric),
         "queues": queue_table(engine.get("queues", {}), fabric),
         "qps": qp_table(engine.get("qps", {})),
+        "flow_links": crossed,
+        "paths": flow_paths(crossed),
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)

@@ -12,8 +12,8 @@ from metrics.analysis.loads import link_loads
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
-from metrics.report import facts, provenance, tables
-from metrics.report.charts import distributions, links, queues, ranks, rates
+from metrics.report import facts, path_tables, provenance, tables
+from metrics.report.charts import distributions, links, paths, queues, ranks, rates
 from metrics.report.figure import Chart
 from metrics.report.markup import Raw, element, facts_list
 
@@ -35,6 +35,7 @@ def write_report(directory: Path | str | RunRecords) -> Path:
         _distributions(records),
         _ranks(records),
         _fabric(records),
+        _paths(records),
         _senders(records),
         _counters(records),
         _wall_clock(records),
@@ -199,6 +200,20 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
         body, note = tables.load_table(loads, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
     return "Fabric", Raw("".join(parts))
+
+
+def _paths(records: RunRecords) -> tuple[str, Raw]:
+    """Which ways the flows took; nothing if that wasn't counted."""
+    if records.paths.is_empty():
+        return "Paths", Raw("")
+    body, note = path_tables.flow_path_table(records.paths)
+    parts = [
+        element("div", chart_block(paths.path_picture(records.paths)), class_="charts"),
+        element("h3", "Largest flows"),
+        body,
+        element("p", note, class_="note"),
+    ]
+    return "Paths", Raw("".join(parts))
 
 
 def _senders(records: RunRecords) -> tuple[str, Raw]:

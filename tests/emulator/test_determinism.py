@@ -24,7 +24,7 @@ GOLDEN = {
     # DCQCN, marking by chance, ECMP. Without skew and jitter nothing is drawn outside the engine.
     "dcqcn": (
         JobRequest("loopback-clos", profile="moe-training,skew=0,jitter=0"),
-        "2f231af9f6292b5e9c65a4dd9e61d42a",
+        "af0fb80cac8505abedb16f6e7fbbf793",
     ),
     # Swift's window and its square roots; a window of packets sprayed by chance.
     "swift": (
@@ -39,7 +39,7 @@ GOLDEN = {
             profile="all-to-all",
             seed=2,
         ),
-        "8da142edb3ab47d6d8bd00c17d40fd88",
+        "655de82c302685c41483d9b0c145a0d6",
     ),
 }
 """A name -> a job and the digest of its records."""

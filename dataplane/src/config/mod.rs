@@ -74,4 +74,6 @@ pub struct TelemetryConfig {
     pub sample_interval_ps: u64,
     /// Samples kept per series.
     pub max_samples: u32,
+    /// Count, for every flow, packets and bytes on every link that it crosses.
+    pub flow_paths: bool,
 }

@@ -74,6 +74,8 @@ macro_rules! table {
     };
 }
 
+pub(super) use table;
+
 /// The completions as a table.
 pub fn completion_table(completions: &[RankCompletion]) -> Table {
     table!(completions, row => {
@@ -93,6 +95,7 @@ impl<M: Medium> World<M> {
             ("links", self.link_table()),
             ("queues", self.queue_table()),
             ("qps", self.qp_table()),
+            ("flow_links", self.flow_link_table()),
             ("failures", self.failure_table()),
         ];
         if let Some(capture) = self.medium().capture() {
@@ -368,6 +371,9 @@ fn queue_columns<'a>(rows: impl Iterator<Item = &'a QueueRow>) -> Table {
         "priority": U8 = row.priority,
         "depth_bytes": U64 = row.depth_bytes,
         "max_depth_bytes": U64 = row.max_depth_bytes,
+        "tx_packets": U64 = row.tx_packets,
+        "tx_bytes": U64 = row.tx_bytes,
+        "paused_ps": U64 = row.paused_ps,
         "marked_packets": U64 = row.marked_packets,
         "dropped_packets": U64 = row.dropped_packets,
         "dropped_bytes": U64 = row.dropped_bytes,

@@ -34,6 +34,12 @@ pub struct QueueRow {
     pub depth_bytes: u64,
     /// Most bytes queued at once.
     pub max_depth_bytes: u64,
+    /// Frames that began to leave.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
+    /// Time that the priority was paused by the neighbour.
+    pub paused_ps: u64,
     /// Packets marked.
     pub marked_packets: u64,
     /// Packets dropped.
@@ -86,6 +92,9 @@ impl Row for QueueRow {
     fn merge(&mut self, later: &Self) {
         self.depth_bytes = later.depth_bytes;
         self.max_depth_bytes = self.max_depth_bytes.max(later.max_depth_bytes);
+        self.tx_packets += later.tx_packets;
+        self.tx_bytes += later.tx_bytes;
+        self.paused_ps += later.paused_ps;
         self.marked_packets += later.marked_packets;
         self.dropped_packets += later.dropped_packets;
         self.dropped_bytes += later.dropped_bytes;
@@ -102,10 +111,12 @@ impl QueueRow {
         self.priority = from.priority;
     }
 
-    /// Nothing was queued, marked, dropped or paused.
+    /// Nothing was queued, sent, marked, dropped or paused.
     pub(super) fn is_empty(&self) -> bool {
         self.depth_bytes
             | self.max_depth_bytes
+            | self.tx_packets
+            | self.paused_ps
             | self.marked_packets
             | self.dropped_packets
             | self.pause_frames_sent

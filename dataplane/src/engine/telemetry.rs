@@ -162,8 +162,8 @@ impl Telemetry {
         lines: &[Line],
     ) {
         self.take_links(at_ps, hosts, switches, lines);
-        self.take_nic_queues(hosts);
-        self.take_switch_queues(switches);
+        self.take_nic_queues(at_ps, hosts);
+        self.take_switch_queues(at_ps, switches);
         self.take_rates(at_ps, hosts);
         if self.last_taken.replace(self.clock.sample()) == Some(self.clock.sample()) {
             // The sample was closed before its end, or its interval has doubled since.
@@ -206,11 +206,13 @@ impl Telemetry {
         }
     }
 
-    fn take_nic_queues(&mut self, hosts: &mut [Option<Box<Host>>]) {
+    fn take_nic_queues(&mut self, at_ps: u64, hosts: &mut [Option<Box<Host>>]) {
         for (index, host) in hosts.iter_mut().enumerate() {
             let Some(host) = host else { continue };
             for priority in 0..PRIORITIES as u8 {
-                let sample = host.nic_mut().port_mut().take_sample(priority);
+                let port = host.nic_mut().port_mut();
+                let sample = port.take_sample(priority);
+                let paused_ps = port.paused_ps(at_ps, priority);
                 let row = QueueRow {
                     is_switch: false,
                     node: index as u32,
@@ -218,6 +220,9 @@ impl Telemetry {
                     priority,
                     depth_bytes: sample.depth_bytes,
                     max_depth_bytes: sample.max_depth_bytes,
+                    tx_packets: sample.tx_packets,
+                    tx_bytes: sample.tx_bytes,
+                    paused_ps,
                     marked_packets: 0,
                     dropped_packets: 0,
                     dropped_bytes: 0,
@@ -229,12 +234,13 @@ impl Telemetry {
         }
     }
 
-    fn take_switch_queues(&mut self, switches: &mut [Option<Box<Switch>>]) {
+    fn take_switch_queues(&mut self, at_ps: u64, switches: &mut [Option<Box<Switch>>]) {
         for (index, switch) in switches.iter_mut().enumerate() {
             let Some(switch) = switch else { continue };
             for port in 0..switch.ports() {
                 for priority in 0..PRIORITIES as u8 {
                     let sample = switch.take_queue_sample(port, priority);
+                    let paused_ps = switch.paused_ps(at_ps, port, priority);
                     self.push_queue(
                         self.switch_offsets[index],
                         QueueRow {
@@ -244,6 +250,9 @@ impl Telemetry {
                             priority,
                             depth_bytes: sample.depth_bytes,
                             max_depth_bytes: sample.max_depth_bytes,
+                            tx_packets: sample.tx_packets,
+                            tx_bytes: sample.tx_bytes,
+                            paused_ps,
                             marked_packets: sample.marked_packets,
                             dropped_packets: sample.dropped_packets,
                             dropped_bytes: sample.dropped_bytes,
@@ -256,10 +265,12 @@ impl Telemetry {
         }
     }
 
-    /// `first` is the index of the node's first queue in the totals.
-    fn push_queue(&mut self, first: usize, row: QueueRow) {
+    /// `first` is the index of the node's first queue in the totals; the row's paused time is that
+    /// since the start.
+    fn push_queue(&mut self, first: usize, mut row: QueueRow) {
         let index = first + usize::from(row.port) * PRIORITIES + usize::from(row.priority);
         let total = &mut self.queue_totals[index];
+        row.paused_ps -= total.paused_ps;
         total.merge(&row);
         total.copy_identity(&row);
         if !row.is_empty() {

@@ -7,6 +7,7 @@ use super::assembly::{HostBuilder, build_switch};
 use super::error::ConfigError;
 use super::event_queue::EventQueue;
 use super::executor::Completion;
+use super::flow_links::FlowLinks;
 use super::host::{Host, HostOutput};
 use super::line::Line;
 use super::program::{Program, check_programs};
@@ -67,6 +68,7 @@ pub struct World<M> {
     ops_total: usize,
     ops_done: usize,
     telemetry: Telemetry,
+    flow_links: FlowLinks,
     completions: Vec<Completion>,
     host_outputs: Vec<HostOutput>,
     switch_outputs: Vec<Output>,
@@ -104,6 +106,7 @@ impl<M: Medium> World<M> {
         let ops_total = hosts.iter().flatten().map(|h| h.executor().program().len()).sum();
         Ok(Self {
             telemetry: Telemetry::new(&config, &topology),
+            flow_links: FlowLinks::new(if config.telemetry.flow_paths { lines.len() } else { 0 }),
             config,
             topology,
             medium,
@@ -302,6 +305,7 @@ impl<M: Medium> World<M> {
 
     #[inline]
     fn transmit(&mut self, direction: u32, end_ps: u64, frame: Frame) {
+        self.flow_links.count(direction, &frame);
         let line = &mut self.lines[direction as usize];
         let key = self.events.key(line.arrival_ps(end_ps));
         if line.push(end_ps, key, frame) {
@@ -396,6 +400,11 @@ impl<M: Medium> World<M> {
     /// Time series.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
+    }
+
+    /// Which flows crossed which directions.
+    pub fn flow_links(&self) -> &FlowLinks {
+        &self.flow_links
     }
 
     /// The medium.

@@ -341,7 +341,7 @@ impl Nic {
                 pair.count_sent(now_ps, wire_bytes);
                 self.pacer.set_eligible(index, pair.eligible_ps());
                 self.refresh(now_ps, index);
-                let end_ps = self.port.occupy(now_ps, wire_bytes);
+                let end_ps = self.port.occupy(now_ps, self.classes.data_priority, wire_bytes);
                 return Some((Frame::Roce(Box::new(packet)), wire_bytes, end_ps));
             }
         }

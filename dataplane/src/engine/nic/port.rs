@@ -14,6 +14,10 @@ pub struct ControlQueueSample {
     pub depth_bytes: u64,
     /// Most frame bytes that waited at once.
     pub max_depth_bytes: u64,
+    /// Frames that began to leave, data included.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
     /// Pause frames that arrived.
     pub pause_frames_received: u64,
 }
@@ -25,6 +29,8 @@ pub struct NicPort {
     pause_frames_received: u64,
     /// By priority, since the last sample.
     pauses_sampled: [u64; PRIORITIES],
+    /// By priority, since the last sample: frames and their bytes.
+    sent_sampled: [(u64, u64); PRIORITIES],
 }
 
 impl NicPort {
@@ -34,6 +40,7 @@ impl NicPort {
             scheduler: PortScheduler::new(rate_bps, &[QueueDiscipline::Strict; PRIORITIES]),
             pause_frames_received: 0,
             pauses_sampled: [0; PRIORITIES],
+            sent_sampled: [(0, 0); PRIORITIES],
         }
     }
 
@@ -61,13 +68,22 @@ impl NicPort {
     #[inline]
     pub fn poll_control(&mut self, now_ps: u64) -> Option<(Frame, u32, u64)> {
         let departure = self.scheduler.poll(now_ps)?;
+        self.count(departure.priority, departure.queued.wire_bytes);
         Some((departure.queued.frame, departure.queued.wire_bytes, departure.end_ps))
     }
 
     /// Occupy the free line with a frame from `now_ps` on; when its last bit leaves.
     #[inline]
-    pub fn occupy(&mut self, now_ps: u64, wire_bytes: u32) -> u64 {
+    pub fn occupy(&mut self, now_ps: u64, priority: u8, wire_bytes: u32) -> u64 {
+        self.count(priority, wire_bytes);
         self.scheduler.occupy(now_ps, wire_bytes)
+    }
+
+    #[inline]
+    fn count(&mut self, priority: u8, wire_bytes: u32) {
+        let (packets, bytes) = &mut self.sent_sampled[usize::from(priority & 7)];
+        *packets += 1;
+        *bytes += u64::from(wire_bytes);
     }
 
     /// Stop or resume the priorities that a pause frame names.
@@ -104,9 +120,12 @@ impl NicPort {
 
     /// Counts of one priority since the last call.
     pub fn take_sample(&mut self, priority: u8) -> ControlQueueSample {
+        let sent = std::mem::take(&mut self.sent_sampled[usize::from(priority)]);
         ControlQueueSample {
             depth_bytes: self.scheduler.depth_bytes(priority),
             max_depth_bytes: self.scheduler.take_max_depth_bytes(priority),
+            tx_packets: sent.0,
+            tx_bytes: sent.1,
             pause_frames_received: std::mem::take(&mut self.pauses_sampled[usize::from(priority)]),
         }
     }
@@ -164,7 +183,7 @@ mod tests {
     #[test]
     fn control_waits_for_the_line_and_for_its_own_pause() {
         let mut port = NicPort::new(RATE_BPS);
-        port.occupy(0, 4000);
+        port.occupy(0, 3, 4000);
         port.push_control(10, 3, control(1));
         assert!(port.poll_control(10).is_none());
         assert_eq!(port.next_control_ps(), Some(4020 * 20));

@@ -34,7 +34,11 @@ impl FabricBuilder {
             notification_point: notification_point(),
             impairments: Vec::new(),
             capture: None,
-            telemetry: TelemetryConfig { sample_interval_ps: PS_PER_US, max_samples: 1000 },
+            telemetry: TelemetryConfig {
+                sample_interval_ps: PS_PER_US,
+                max_samples: 1000,
+                flow_paths: true,
+            },
         })
     }
 

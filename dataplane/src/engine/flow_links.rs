@@ -1,0 +1,178 @@
+//! Which flows crossed which directions of links, with packets and bytes: the paths that were taken.
+//!
+//! A flow is what ECMP tells apart: source address, destination address and UDP source port. One
+//! entry for each flow in each direction that it crosses; nothing is kept of single packets.
+
+use crate::roce::Frame;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Source address, destination address, UDP source port; zeros for frames of no flow (pauses).
+pub type Flow = (u32, u32, u16);
+
+/// What a flow sent over a direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTotals {
+    /// Frames whose transmission began.
+    pub tx_packets: u64,
+    /// Bytes of them, FCS included.
+    pub tx_bytes: u64,
+    /// RoCE payload of them; 0 for a flow of acknowledgements and notifications.
+    pub data_bytes: u64,
+}
+
+impl FlowTotals {
+    fn add(&mut self, other: Self) {
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.data_bytes += other.data_bytes;
+    }
+}
+
+/// A hash of the parts of a flow; cheap, and the same in every run.
+#[derive(Clone, Copy, Debug, Default)]
+struct FlowHasher(u64);
+
+impl Hasher for FlowHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(26) ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    #[inline]
+    fn write_u16(&mut self, value: u16) {
+        self.write_u32(u32::from(value));
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        // A product's high bits depend on all of its factors' bits, its low ones on few.
+        self.0.rotate_left(26)
+    }
+}
+
+/// The flows of one direction.
+#[derive(Clone, Debug, Default)]
+struct DirectionFlows {
+    /// The flow of the last frame, and what it sent since another one did: frames of one flow come
+    /// in trains.
+    train: (Flow, FlowTotals),
+    totals: HashMap<Flow, FlowTotals, BuildHasherDefault<FlowHasher>>,
+}
+
+impl DirectionFlows {
+    #[inline]
+    fn count(&mut self, frame: &Frame) {
+        let (flow, data_bytes) = match frame {
+            Frame::Roce(packet) => (packet.flow(), u64::from(packet.payload.length_bytes())),
+            Frame::Pause(_) => (Flow::default(), 0),
+        };
+        if flow != self.train.0 {
+            self.end_train(flow);
+        }
+        let tx_bytes = u64::from(frame.wire_bytes());
+        self.train.1.add(FlowTotals { tx_packets: 1, tx_bytes, data_bytes });
+    }
+
+    #[inline]
+    fn end_train(&mut self, next: Flow) {
+        let (flow, totals) = std::mem::replace(&mut self.train, (next, FlowTotals::default()));
+        if totals.tx_packets > 0 {
+            self.totals.entry(flow).or_default().add(totals);
+        }
+    }
+
+    /// All flows, in the order of their addresses and ports.
+    fn rows(&self) -> Vec<(Flow, FlowTotals)> {
+        let mut complete = self.clone();
+        complete.end_train(Flow::default());
+        let mut rows: Vec<_> = complete.totals.into_iter().collect();
+        rows.sort_unstable_by_key(|(flow, _)| *flow);
+        rows
+    }
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct FlowLinks {
+    /// By direction; empty if nothing is to be counted.
+    directions: Vec<DirectionFlows>,
+}
+
+impl FlowLinks {
+    /// Counts of so many directions.
+    pub fn new(directions: usize) -> Self {
+        Self { directions: vec![DirectionFlows::default(); directions] }
+    }
+
+    /// Count a frame that begins to cross a direction.
+    #[inline]
+    pub fn count(&mut self, direction: u32, frame: &Frame) {
+        if let Some(flows) = self.directions.get_mut(direction as usize) {
+            flows.count(frame);
+        }
+    }
+
+    /// Direction, flow and totals, in that order.
+    pub fn rows(&self) -> Vec<(u32, Flow, FlowTotals)> {
+        let of_direction = |(direction, flows): (usize, &DirectionFlows)| {
+            let rows = flows.rows().into_iter();
+            rows.map(move |(flow, totals)| (direction as u32, flow, totals)).collect::<Vec<_>>()
+        };
+        self.directions.iter().enumerate().flat_map(of_direction).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roce::Packet;
+    use crate::roce::packet::{PauseFrame, Payload};
+
+    fn data(source_port: u16, length_bytes: u16) -> Frame {
+        let payload = Payload::Pattern { offset_bytes: 0, length_bytes };
+        let (source_address, destination_address) = (1, 2);
+        let packet = Packet {
+            source_address,
+            destination_address,
+            source_port,
+            payload,
+            ..Default::default()
+        };
+        Frame::Roce(Box::new(packet))
+    }
+
+    #[test]
+    fn interleaved_flows_are_counted_apart_and_in_order() {
+        let mut flows = FlowLinks::new(2);
+        for (direction, port) in [(1, 9), (1, 7), (1, 9), (1, 9), (0, 9)] {
+            flows.count(direction, &data(port, 100));
+        }
+        let rows = flows.rows();
+        let packets: Vec<_> = rows.iter().map(|(d, f, t)| (*d, f.2, t.tx_packets)).collect();
+        assert_eq!(packets, [(0, 9, 1), (1, 7, 1), (1, 9, 3)]);
+        assert_eq!(rows[2].2.data_bytes, 300);
+        assert_eq!(rows[2].2.tx_bytes, 3 * u64::from(data(9, 100).wire_bytes()));
+    }
+
+    #[test]
+    fn pauses_belong_to_no_flow() {
+        let mut flows = FlowLinks::new(1);
+        let pause = PauseFrame { source_mac: [0; 6], class_enable: 8, quanta: [1; 8] };
+        flows.count(0, &Frame::Pause(Box::new(pause)));
+        flows.count(0, &data(7, 100));
+        assert_eq!(flows.rows()[0].1, (0, 0, 0));
+        assert_eq!(flows.rows().len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_kept_where_nothing_is_asked_for() {
+        let mut flows = FlowLinks::new(0);
+        flows.count(3, &data(7, 100));
+        assert!(flows.rows().is_empty());
+    }
+}

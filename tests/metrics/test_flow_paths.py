@@ -1,0 +1,106 @@
+"""Paths of flows: what the engine counted per link, taken apart, and conserved."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dataplane
+from emulator.job import JobRequest, build_job
+from emulator.predict import predict
+from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, flow_paths
+from metrics.records import RunRecords, write_records
+from tests.dataplane.engine_jobs import ring, star_config, virtual
+
+
+def recorded(directory: Path, lab: str, profile: str, *overrides: str) -> RunRecords:
+    """Predict a job and write its records."""
+    job = build_job(JobRequest(lab=lab, profile=profile, overrides=overrides))
+    return write_records(
+        directory,
+        run=job.run_info,
+        programs=job.programs,
+        instances=job.compiled.instances,
+        config=job.config,
+        engine=predict(job),
+    )
+
+
+def flow_links(*rows: tuple[str, str, int], flow: tuple[int, int, int] = (0, 1, 9)) -> pl.DataFrame:
+    """One flow's links: sending end, receiving end, packets of 100 bytes."""
+    return pl.DataFrame(
+        [(*flow, f"{a}-{b}", 0, a, b, n, 100 * n, 50 * n) for a, b, n in rows],
+        schema=FLOW_LINK_SCHEMA,
+        orient="row",
+    )
+
+
+def test_a_flow_on_one_way_is_one_path() -> None:
+    """Whatever the order of its links."""
+    links = flow_links(("leaf0:1", "spine0:0", 7), ("spine0:1", "nic1", 7), ("nic0", "leaf0:0", 7))
+    (row,) = flow_paths(links).to_dicts()
+    assert row["nodes"] == ["nic0", "leaf0", "spine0", "nic1"]
+    assert (row["tx_packets"], row["tx_bytes"], row["share_ratio"]) == (7, 700, 1.0)
+    assert row["links"] == ["nic0-leaf0:0", "leaf0:1-spine0:0", "spine0:1-nic1"]
+    assert row["arrives"]
+
+
+def test_a_spread_flow_is_taken_apart_and_lost_packets_end_where_they_were_lost() -> None:
+    """5 of 8 packets over spine1, 3 over spine0, one of which is dropped there."""
+    links = flow_links(
+        ("nic0", "leaf0:0", 8),
+        ("leaf0:1", "spine0:0", 3),
+        ("leaf0:2", "spine1:0", 5),
+        ("spine0:1", "leaf1:1", 2),
+        ("spine1:1", "leaf1:2", 5),
+        ("leaf1:0", "nic1", 7),
+    )
+    paths = flow_paths(links)
+    assert paths["tx_packets"].to_list() == [5, 2, 1]
+    assert paths["nodes"].list.last().to_list() == ["nic1", "nic1", "spine0"]
+    assert paths["arrives"].to_list() == [True, True, False]
+    assert paths["tx_bytes"].sum() == 800
+
+
+def test_what_flows_send_adds_up_to_what_links_carry(tmp_path: Path) -> None:
+    """On every direction the flows and the pauses together are the link's packets and bytes."""
+    records = recorded(
+        tmp_path, "loopback-clos", "moe-training", "switches.path_selection.mode=packet",
+        "transport.loss_recovery=selective_repeat",
+    )  # fmt: skip
+    keys, sums = ["link", "direction"], ["tx_packets", "tx_bytes", "data_bytes"]
+    links, flows = (
+        table.cast({"link": pl.String}).group_by(keys).agg(pl.col(sums).sum()).sort(keys)
+        for table in (records.links, records.flow_links)
+    )
+    assert links.equals(flows)
+    assert links["tx_bytes"].sum() > 0
+
+
+def test_a_flow_takes_one_path_under_flow_hashing_and_several_when_sprayed(tmp_path: Path) -> None:
+    """Flows between leaves; data flows all arrive, and no packet of a NIC is missing."""
+    taken = {}
+    for mode in ("flow", "packet"):
+        records = recorded(
+            tmp_path / mode, "loopback-clos", "permutation", f"switches.path_selection.mode={mode}"
+        )
+        paths = records.paths.filter(pl.col("is_data") & (pl.col("nodes").list.len() > 3))
+        taken[mode] = Counter(paths.select("source_rank", "source_port").rows())
+        assert paths["arrives"].all()
+        at_nics = records.flow_links.filter(~pl.col("source").cast(pl.String).str.contains(":"))
+        assert records.paths["tx_packets"].sum() == at_nics["tx_packets"].sum()
+    assert taken["flow"].keys() == taken["packet"].keys()
+    assert set(taken["flow"].values()) == {1}
+    assert min(taken["packet"].values()) > 1
+
+
+@pytest.mark.parametrize("flow_paths", [True, False])
+def test_flows_are_counted_only_if_asked_for(flow_paths: bool) -> None:
+    """The lab's `telemetry.flow_paths` is the engine's; results are the same."""
+    config = star_config(3, f"telemetry.flow_paths={json.dumps(flow_paths)}")
+    engine: dataplane.Emulation = virtual(config, ring(3, 2, 10_000))
+    engine.advance()
+    assert engine.is_done
+    assert (len(engine.records()["flow_links"]["link"]) > 0) == flow_paths

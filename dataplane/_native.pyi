@@ -117,6 +117,34 @@ class Emulation:
 class WireError(OSError):
     """A wire that cannot be opened or used; the message names the end, the port and the remedy."""
 
+class PortError(OSError):
+    """A port that cannot be opened; the message names driver, address, reason and remedy."""
+
+class Port:
+    """A port of a driver on an interface of the operating system.
+
+    `spec_json` describes it: `driver` (`udp`), `address`, and optionally `interface`, `namespace`,
+    `max_burst_packets`, `source_ports`, `destinations` and `ip_packet_bytes`. Every destination
+    must have a route on which IP packets of `ip_packet_bytes` pass. Raises `PortError`, `ValueError`
+    for another description, and `RuntimeError` when it is closed.
+    """
+
+    def __init__(self, spec_json: str) -> None: ...
+    def capabilities(self) -> dict[str, Any]:
+        """Return what it can do: `max_frame_bytes`, and whether it has the rest."""
+    def send(self, frames: Sequence[bytes]) -> int:
+        """Queue RoCEv2 frames and send what the kernel takes; returns how many were accepted.
+
+        What was accepted and not sent goes with the next call. Raises `ValueError` for a frame that
+        cannot be sent; then none is.
+        """
+    def receive(self, limit: int) -> list[bytes]:
+        """Return up to `limit` frames that have arrived; never waits."""
+    def counters(self) -> dict[str, int]:
+        """Return totals of frames, bytes, bursts and errors."""
+    def close(self) -> None:
+        """Close it; a second call has no effect."""
+
 class WallEmulation:
     """Some nodes of a job under the wall clock, slower than emulated time by `time_dilation`.
 
@@ -124,6 +152,10 @@ class WallEmulation:
     of its ranks; others are only checked. Every link is a pair of wire
     ends, `<link>/0` at its end a and `<link>/1` at end b: one UDP socket each, one Ethernet frame
     per datagram. Raises `ConfigError`, and `RuntimeError` for a call at the wrong moment.
+
+    With `ports_json`, an object of `Port` descriptions by name of the NIC, the local nodes are NICs
+    of a real network: `bind` opens their ports and returns nothing, `connect` has no effect, and the
+    delays of the links are the network's own.
     """
 
     def __init__(
@@ -133,9 +165,12 @@ class WallEmulation:
         local_nodes: Sequence[str],
         time_dilation: int,
         bind_address: str = "127.0.0.1",
+        ports_json: str | None = None,
     ) -> None: ...
     def bind(self, fixed_ports: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Open the local wire ends, on the ports given or on free ones; raises `WireError`.
+        """Open the local wire ends, on the ports given or on free ones.
+
+        Raises `WireError`, and `PortError` for ports.
 
         Returns wire end -> UDP port.
         """
@@ -163,7 +198,7 @@ class WallEmulation:
     def records(self) -> dict[str, Any]:
         """Return the tables of `Emulation.records` for the local nodes; only after the end.
 
-        `counters` has a table `wires` more.
+        `counters` has a table `wires` more, or `ports`.
         """
     def lateness(self) -> dict[str, int]:
         """Return how late events were handled, in wall nanoseconds.

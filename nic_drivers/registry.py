@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from dataplane.errors import InputError, Problem
 from nic_drivers.interface import Driver
+from nic_drivers.port import UdpDriver
 from nic_drivers.wire import WireDriver
 
 __all__ = ["DriverDescription", "driver_names", "find_driver"]
@@ -35,6 +36,13 @@ _DRIVERS: Final = {
             summary="one Ethernet frame in one UDP datagram on the loopback interface",
             needs="nothing",
             open=WireDriver,
+            is_in_engine=True,
+        ),
+        DriverDescription(
+            name="udp",
+            summary="UDP sockets of the kernel, with segmentation offload and ECN",
+            needs="an address of this host, UDP port 4791 free on it, a route to every peer",
+            open=UdpDriver,
             is_in_engine=True,
         ),
     )

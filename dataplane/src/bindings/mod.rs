@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod capture;
 mod emulation;
 mod endpoint;
+mod port;
 mod program;
 mod roce;
 mod tables;
@@ -24,6 +25,9 @@ mod _native {
 
     #[pymodule_export]
     use super::endpoint::{Endpoint, payload_pattern};
+
+    #[pymodule_export]
+    use super::port::{Port, PortError};
 
     #[pymodule_export]
     use super::program::PyProgram;

@@ -1,11 +1,13 @@
 //! Some nodes of a job under the wall clock.
 
 use super::emulation::parse_config;
+use super::port::PortError;
 use super::program::{PyProgram, shared};
 use super::tables::{blocked_into_list, snapshot_into_dict, table_into_dict, tables_into_dict};
 use crate::engine::records::completion_table;
 use crate::io;
 use crate::io::WallEmulationError;
+use crate::io::port::PortSpec;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,6 +27,9 @@ impl From<WallEmulationError> for PyErr {
     fn from(error: WallEmulationError) -> Self {
         match error {
             WallEmulationError::Config(error) => error.into(),
+            WallEmulationError::Wire(io::WireError::Port(error)) => {
+                PortError::new_err(error.to_string())
+            }
             WallEmulationError::Wire(error) => WireError::new_err(error.to_string()),
             WallEmulationError::State(error) => PyRuntimeError::new_err(error.to_string()),
         }
@@ -40,7 +45,8 @@ pub struct WallEmulation {
 #[pymethods]
 impl WallEmulation {
     #[new]
-    #[pyo3(signature = (config_json, programs, local_nodes, time_dilation, bind_address = "127.0.0.1"))]
+    #[pyo3(signature = (config_json, programs, local_nodes, time_dilation,
+        bind_address = "127.0.0.1", ports_json = None))]
     fn new(
         py: Python<'_>,
         config_json: &str,
@@ -48,12 +54,16 @@ impl WallEmulation {
         local_nodes: Vec<String>,
         time_dilation: u64,
         bind_address: &str,
+        ports_json: Option<&str>,
     ) -> PyResult<Self> {
         let config = parse_config(config_json)?;
+        let ports: Option<BTreeMap<String, PortSpec>> =
+            ports_json.map(serde_json::from_str).transpose().map_err(wrong_ports)?;
         let programs = shared(&programs);
         let address = ipv4(bind_address)?;
         let emulation = py.detach(|| {
-            io::WallEmulation::new(config, &programs, &local_nodes, time_dilation, address)
+            let (nodes, ports) = (&local_nodes, ports.as_ref());
+            io::WallEmulation::new(config, &programs, nodes, time_dilation, address, ports)
         })?;
         Ok(Self { emulation })
     }
@@ -132,6 +142,10 @@ impl WallEmulation {
         dict.set_item("max_ns", lateness.max_ns())?;
         Ok(dict)
     }
+}
+
+fn wrong_ports(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("the ports: {error}"))
 }
 
 fn ipv4(text: &str) -> PyResult<Ipv4Addr> {

@@ -1,7 +1,9 @@
 //! Sockets that carry frames, and the wall clock.
 //!
 //! * [`wire`]: links as UDP datagrams on loopback.
-//! * [`batch`], [`poll`], [`socket`]: the system calls under them; the only `unsafe` code.
+//! * [`port`], [`ports`]: RoCEv2 packets on interfaces of the operating system, by drivers.
+//! * [`batch`], [`poll`], [`socket`]: the system calls under them. `unsafe` code is here and in
+//!   `port` alone.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: nodes in real time.
 //! * [`minimal_loop`], [`paced_loop`], [`arrival_log`]: the yardsticks that wires are measured with.
@@ -10,11 +12,14 @@
 
 pub mod arrival_log;
 pub mod batch;
+mod carrier;
 pub mod clock;
 pub mod lateness;
 pub mod minimal_loop;
 pub mod paced_loop;
 pub mod poll;
+pub mod port;
+pub mod ports;
 pub mod socket;
 pub mod wall_clock;
 mod wall_loop;

@@ -21,26 +21,63 @@ pub fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
         [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
         // The system's limit holds for those who may not pass it.
-        if set_option(&socket, forced, BUFFER_BYTES).is_err() {
-            set_option(&socket, plain, BUFFER_BYTES)?;
+        if set_option(&socket, libc::SOL_SOCKET, forced, BUFFER_BYTES).is_err() {
+            set_option(&socket, libc::SOL_SOCKET, plain, BUFFER_BYTES)?;
         }
     }
-    set_option(&socket, libc::SO_TIMESTAMPNS, 1)?;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     Ok(socket)
 }
 
-fn set_option(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+/// Set an option that is an integer.
+pub fn set_option(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the socket is open, and `value` is an integer of the given length.
     let result = unsafe {
         let value = (&value as *const libc::c_int).cast();
-        libc::setsockopt(socket.as_fd().as_raw_fd(), libc::SOL_SOCKET, option, value, length)
+        libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, value, length)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Read an option that is an integer.
+pub fn option(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the socket is open, and `value` has `length` bytes.
+    let result = unsafe {
+        let value = (&mut value as *mut libc::c_int).cast();
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, value, &mut length)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+/// Send and receive by one interface alone.
+pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
+    // SAFETY: the socket is open, and the name has the given length; the kernel copies it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            interface.as_ptr().cast(),
+            interface.len() as libc::socklen_t,
+        )
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Datagrams that the kernel dropped because the receive buffer was full.
-pub fn dropped_datagrams(socket: &UdpSocket) -> u64 {
+pub fn dropped_datagrams(socket: impl AsFd) -> u64 {
     let mut values = [0u32; MEMINFO_DROPS + 1];
     let mut length = size_of_val(&values) as libc::socklen_t;
     // SAFETY: `values` has `length` bytes, and the kernel writes no more.

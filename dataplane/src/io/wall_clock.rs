@@ -1,7 +1,10 @@
 //! Some nodes of a job in real time, dilated, in a thread of its own: what its owner may ask.
 
+use super::carrier::Carrier;
 use super::clock::DilatedClock;
 use super::lateness::Lateness;
+use super::port::{DriverName, PortSpec};
+use super::ports::{NicPortCounters, Ports};
 use super::wall_loop::{Loop, Shared};
 use super::wire::{WireCounters, WireError, Wires};
 use crate::config::{JobConfig, NodeId};
@@ -41,9 +44,9 @@ pub enum RunStateError {
 }
 
 enum Stage {
-    Ready(Box<World<Wrapped<Wires>>>),
-    Running(JoinHandle<Box<World<Wrapped<Wires>>>>),
-    Ended(Box<World<Wrapped<Wires>>>),
+    Ready(Box<World<Wrapped<Carrier>>>),
+    Running(JoinHandle<Box<World<Wrapped<Carrier>>>>),
+    Ended(Box<World<Wrapped<Carrier>>>),
     Lost,
 }
 
@@ -57,20 +60,33 @@ pub struct WallEmulation {
 
 impl WallEmulation {
     /// The nodes named `local_nodes` of a job, with the programs of their ranks.
+    ///
+    /// With `ports`, by name of the NIC, they are NICs of a real network; without, nodes of an
+    /// emulated fabric with wires for links.
     pub fn new(
         config: JobConfig,
         programs: &[Arc<Program>],
         local_nodes: &[String],
         dilation: u64,
         bind_address: Ipv4Addr,
+        ports: Option<&BTreeMap<String, PortSpec>>,
     ) -> Result<Self, WallEmulationError> {
         if dilation == 0 {
             return Err(ConfigError::new("time_dilation must be at least 1").into());
         }
-        let config = Arc::new(config);
+        let config = Arc::new(if ports.is_some() { without_delays(config) } else { config });
         let local = resolve(&config, local_nodes)?;
-        let wires = Wires::new(&config, |node| local.contains(&node))?;
-        let medium = wrap(&config, wires);
+        let is_local = |node| local.contains(&node);
+        let carrier = match ports {
+            Some(_) if local.iter().any(|node| matches!(node, NodeId::Switch(_))) => {
+                return Err(
+                    ConfigError::new("a switch of a real network is carried by nobody").into()
+                );
+            }
+            Some(specs) => Carrier::Ports(Ports::new(&config, specs, is_local)?),
+            None => Carrier::Wires(Wires::new(&config, is_local)?),
+        };
+        let medium = wrap(&config, carrier);
         let world = World::new(config, programs, medium, |node| local.contains(&node))?;
         let shared = Arc::new(Shared::default());
         shared.lock().snapshot = world.snapshot();
@@ -82,32 +98,40 @@ impl WallEmulation {
         self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Bind every wire end; see [`Wires::bind`].
+    /// Bind every wire end; see [`Wires::bind`]. Or open every port: then there is no wire end.
     pub fn bind(
         &self,
         ports: &BTreeMap<String, u16>,
     ) -> Result<Vec<(String, u16)>, WallEmulationError> {
-        Ok(self
-            .stage()
-            .ready()?
-            .medium_mut()
-            .inner_mut()
-            .inner_mut()
-            .bind(self.bind_address, ports)?)
+        let mut stage = self.stage();
+        let world = stage.ready()?;
+        let flows: BTreeMap<u32, BTreeSet<(u16, u32)>> =
+            world.hosts().map(|(nic, host)| (nic, host.nic().flows().collect())).collect();
+        let mtu_bytes = world.config().transport.mtu_bytes;
+        match world.medium_mut().inner_mut().inner_mut() {
+            Carrier::Wires(wires) => Ok(wires.bind(self.bind_address, ports)?),
+            Carrier::Ports(own) => {
+                own.open(mtu_bytes, |nic| flows.get(&nic).cloned().unwrap_or_default())?;
+                Ok(Vec::new())
+            }
+        }
     }
 
-    /// Name the opposite end of every wire end.
+    /// Name the opposite end of every wire end; without effect for ports.
     pub fn connect(
         &self,
         peers: &BTreeMap<String, SocketAddrV4>,
     ) -> Result<(), WallEmulationError> {
-        Ok(self.stage().ready()?.medium_mut().inner_mut().inner_mut().connect(peers)?)
+        match self.stage().ready()?.medium_mut().inner_mut().inner_mut() {
+            Carrier::Wires(wires) => Ok(wires.connect(peers)?),
+            Carrier::Ports(_) => Ok(()),
+        }
     }
 
     /// Begin at an instant of CLOCK_MONOTONIC, which is emulated time 0.
     pub fn start(&self, start_ns: u64) -> Result<(), WallEmulationError> {
         let mut stage = self.stage();
-        if !stage.ready()?.medium().inner().inner().is_connected() {
+        if !stage.ready()?.medium().inner().inner().is_ready() {
             return Err(RunStateError::NotConnected.into());
         }
         let Stage::Ready(world) = std::mem::replace(&mut *stage, Stage::Lost) else {
@@ -191,7 +215,10 @@ impl WallEmulation {
             Stage::Ready(world) | Stage::Ended(world) => {
                 world.finish_telemetry();
                 let mut counters = world.counter_tables();
-                counters.push(("wires", wire_table(&world.medium().inner().inner().counters())));
+                counters.push(match world.medium().inner().inner() {
+                    Carrier::Wires(wires) => ("wires", wire_table(&wires.counters())),
+                    Carrier::Ports(ports) => ("ports", port_table(&ports.counters())),
+                });
                 Ok((world.record_tables(), counters))
             }
             Stage::Running(_) | Stage::Lost => Err(RunStateError::Panicked),
@@ -200,7 +227,7 @@ impl WallEmulation {
 }
 
 impl Stage {
-    fn ready(&mut self) -> Result<&mut World<Wrapped<Wires>>, RunStateError> {
+    fn ready(&mut self) -> Result<&mut World<Wrapped<Carrier>>, RunStateError> {
         match self {
             Stage::Ready(world) => Ok(world),
             _ => Err(RunStateError::Started),
@@ -246,6 +273,14 @@ pub enum WallEmulationError {
     State(#[from] RunStateError),
 }
 
+/// The network delays frames by itself.
+fn without_delays(mut config: JobConfig) -> JobConfig {
+    for link in &mut config.links {
+        link.delay_ps = 0;
+    }
+    config
+}
+
 fn resolve(config: &JobConfig, names: &[String]) -> Result<BTreeSet<NodeId>, ConfigError> {
     let nics = config.nics.iter().enumerate().map(|(i, nic)| (&nic.name, NodeId::Nic(i as u32)));
     let switches = config.switches.iter().enumerate();
@@ -274,6 +309,28 @@ fn wire_table(rows: &[(u32, u8, WireCounters)]) -> Table {
         ("send_errors", column(|c| c.send_errors)),
         ("send_stalls", column(|c| c.send_stalls)),
         ("receive_overflows", column(|c| c.receive_overflows)),
+        ("unexpected_sources", column(|c| c.unexpected_sources)),
+        ("decode_errors", column(|c| c.decode_errors)),
+        ("icrc_errors", column(|c| c.icrc_errors)),
+    ]
+}
+
+fn port_table(rows: &[(u32, DriverName, NicPortCounters)]) -> Table {
+    let nic = rows.iter().map(|row| row.0).collect();
+    let column =
+        |of: fn(&NicPortCounters) -> u64| Column::U64(rows.iter().map(|r| of(&r.2)).collect());
+    vec![
+        ("nic", Column::U32(nic)),
+        ("frames_sent", column(|c| c.port.frames_sent)),
+        ("bytes_sent", column(|c| c.port.bytes_sent)),
+        ("bursts_sent", column(|c| c.port.bursts_sent)),
+        ("send_errors", column(|c| c.port.send_errors)),
+        ("send_stalls", column(|c| c.port.send_stalls)),
+        ("frames_received", column(|c| c.port.frames_received)),
+        ("bytes_received", column(|c| c.port.bytes_received)),
+        ("bursts_received", column(|c| c.port.bursts_received)),
+        ("receive_overflows", column(|c| c.port.receive_overflows)),
+        ("misaddressed", column(|c| c.port.misaddressed)),
         ("unexpected_sources", column(|c| c.unexpected_sources)),
         ("decode_errors", column(|c| c.decode_errors)),
         ("icrc_errors", column(|c| c.icrc_errors)),

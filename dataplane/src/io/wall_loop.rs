@@ -4,13 +4,13 @@
 //! bandwidth; how late it came is recorded. Frames go on their wire when they would arrive, and are
 //! taken to arrive when the kernel got them, not when the loop looked.
 
+use super::carrier::Carrier;
 use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
-use super::wire::{Arrival, Wires};
+use super::wire::Arrival;
 use crate::engine::medium::Wrapped;
 use crate::engine::records::{Blocked, Snapshot};
-use crate::engine::world::{Medium, RankCompletion, World};
-use crate::roce::Frame;
+use crate::engine::world::{RankCompletion, World};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 
@@ -21,17 +21,6 @@ const POLL_NS: u64 = 10_000;
 const PUBLISH_NS: u64 = 100_000_000;
 /// A retry when a socket was full.
 const RETRY_NS: u64 = 20_000;
-impl Medium for Wires {
-    #[inline]
-    fn carry(&mut self, _now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
-        self.push(direction, &frame);
-        None
-    }
-
-    fn icrc_errors(&self, direction: u32) -> u64 {
-        self.counters_of_arrivals(direction).icrc_errors
-    }
-}
 
 /// What the loop tells while it runs.
 #[derive(Debug, Default)]
@@ -62,7 +51,7 @@ impl Shared {
 
 /// The thread's state.
 pub struct Loop {
-    world: Box<World<Wrapped<Wires>>>,
+    world: Box<World<Wrapped<Carrier>>>,
     clock: DilatedClock,
     shared: Arc<Shared>,
     lateness: Lateness,
@@ -74,7 +63,7 @@ pub struct Loop {
 
 impl Loop {
     pub fn new(
-        world: Box<World<Wrapped<Wires>>>,
+        world: Box<World<Wrapped<Carrier>>>,
         clock: DilatedClock,
         shared: Arc<Shared>,
     ) -> Self {
@@ -89,7 +78,7 @@ impl Loop {
         }
     }
 
-    pub fn run(mut self) -> Box<World<Wrapped<Wires>>> {
+    pub fn run(mut self) -> Box<World<Wrapped<Carrier>>> {
         sharpen_timers();
         if self.await_start() {
             self.world.start();

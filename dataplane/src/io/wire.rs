@@ -38,6 +38,9 @@ pub enum WireError {
         /// What is wrong.
         what: &'static str,
     },
+    /// A port cannot be opened.
+    #[error(transparent)]
+    Port(Box<super::port::PortError>),
     /// The system refuses something else.
     #[error("wires cannot be used: {0}")]
     System(#[from] io::Error),

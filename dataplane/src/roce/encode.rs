@@ -21,6 +21,19 @@ pub fn encode(frame: &Frame, source_mac: [u8; 6], destination_mac: [u8; 6], out:
     }
 }
 
+/// Ethernet, IPv4 and UDP header of a packet with so many bytes behind them, for a node that is given
+/// only what stands behind. The MAC addresses are zero.
+pub fn headers(packet: &Packet, behind_udp_bytes: u16) -> [u8; HEADERS_BYTES] {
+    let behind_ip = behind_udp_bytes + UDP_BYTES as u16;
+    let mut bytes = [0; HEADERS_BYTES];
+    let (ethernet, rest) = bytes.split_at_mut(ETHERNET_BYTES);
+    let (ip, udp) = rest.split_at_mut(IPV4_BYTES);
+    ethernet[ETHER_TYPE..].copy_from_slice(&ETHER_TYPE_IPV4.to_be_bytes());
+    ip.copy_from_slice(&ipv4_header(packet, behind_ip));
+    udp.copy_from_slice(&udp_header(packet.source_port, behind_ip));
+    bytes
+}
+
 fn put_ethernet(out: &mut Vec<u8>, destination: [u8; 6], source: [u8; 6], ether_type: u16) {
     out.extend_from_slice(&destination);
     out.extend_from_slice(&source);

@@ -49,9 +49,112 @@ fn mask(header: &mut [u8], ip_bytes: usize) {
     header[ip_bytes + UDP_BYTES + 4] = 0xFF; // FECN, BECN, reserved
 }
 
+/// How the ICRC of IPv4 packets of one length depends on their identification.
+///
+/// A CRC is linear: another identification changes it by something that depends on the length alone,
+/// so that a packet can be given another one, or one be found, without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentificationEffect {
+    covered_bytes: usize,
+    /// x to the power of the bits from the identification to the end, and the inverse.
+    forward: u32,
+    backward: u32,
+}
+
+/// Offset of the identification in an IPv4 header.
+const IDENTIFICATION_BYTES: usize = 4;
+/// CRC-32's polynomial without its highest power, least significant bit first.
+const POLYNOMIAL: u32 = 0xEDB8_8320;
+/// x^0 and x^1 in that order of bits.
+const ONE: u32 = 1 << 31;
+const X: u32 = 1 << 30;
+/// x to this power is 1, because the polynomial is primitive.
+const ORDER: u64 = u32::MAX as u64;
+
+impl IdentificationEffect {
+    /// For IPv4 packets of which the ICRC covers so many bytes: all of them but the ICRC itself.
+    pub fn new(covered_bytes: usize) -> Self {
+        let bits = 8 * (covered_bytes.saturating_sub(IDENTIFICATION_BYTES)) as u64 % ORDER;
+        Self { covered_bytes, forward: power_of_x(bits), backward: power_of_x(ORDER - bits) }
+    }
+
+    /// The length that it is for.
+    pub fn covered_bytes(&self) -> usize {
+        self.covered_bytes
+    }
+
+    /// The ICRC that a packet has with the identification `to`, from that with `from`.
+    pub fn replace(&self, icrc: u32, from: u16, to: u16) -> u32 {
+        icrc ^ multiply(u32::from((from ^ to).swap_bytes()), self.forward)
+    }
+
+    /// The identification with which a packet has the ICRC `found`, if there is one: `computed` is
+    /// the ICRC with the identification `assumed`. A damaged packet seems to have one in one of
+    /// 65,536 cases.
+    pub fn solve(&self, found: u32, computed: u32, assumed: u16) -> Option<u16> {
+        let difference = multiply(found ^ computed, self.backward);
+        let difference = u16::try_from(difference).ok()?;
+        Some(assumed ^ difference.swap_bytes())
+    }
+}
+
+/// Product of two polynomials modulo CRC-32's.
+fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    for bit in (0..32).rev() {
+        if a >> bit & 1 != 0 {
+            product ^= b;
+        }
+        b = b >> 1 ^ if b & 1 != 0 { POLYNOMIAL } else { 0 };
+    }
+    product
+}
+
+fn power_of_x(mut exponent: u64) -> u32 {
+    let (mut power, mut square) = (ONE, X);
+    while exponent != 0 {
+        if exponent & 1 != 0 {
+            power = multiply(power, square);
+        }
+        square = multiply(square, square);
+        exponent >>= 1;
+    }
+    power
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A packet of that length with an identification.
+    fn packet(bytes: usize, identification: u16) -> Vec<u8> {
+        let mut packet: Vec<u8> = (0..bytes).map(|n| (n * 37) as u8).collect();
+        packet[0] = 0x45;
+        packet[4..6].copy_from_slice(&identification.to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn another_identification_changes_the_icrc_by_what_the_length_says() {
+        for bytes in [40, 41, 60, 1052, 4136] {
+            let effect = IdentificationEffect::new(bytes);
+            for (from, to) in [(0, 1), (0, 14), (7, 0x8001), (0xFFFF, 0x1234)] {
+                let [before, after] = [from, to].map(|id| icrc(&packet(bytes, id)).unwrap());
+                assert_eq!(effect.replace(before, from, to), after, "{bytes} {from} {to}");
+                assert_eq!(effect.solve(after, before, from), Some(to));
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_packet_has_no_identification() {
+        let effect = IdentificationEffect::new(1052);
+        let right = icrc(&packet(1052, 0)).unwrap();
+        for bit in 0..32 {
+            // No flipped bit of an ICRC looks like another identification at this length.
+            assert_eq!(effect.solve(right ^ 1 << bit, right, 0), None, "{bit}");
+        }
+    }
 
     #[test]
     fn the_leading_ones_have_the_published_state() {

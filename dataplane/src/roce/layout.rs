@@ -28,6 +28,9 @@ pub const UDP_BYTES: usize = 8;
 /// Destination port of RoCEv2. Source: IANA.
 pub const ROCE_PORT: u16 = 4791;
 
+/// All that stands before the base transport header.
+pub const HEADERS_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES;
+
 /// Base transport header.
 pub const BTH_BYTES: usize = 12;
 /// Invariant CRC.

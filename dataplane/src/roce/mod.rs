@@ -36,8 +36,8 @@ pub mod syndrome;
 
 pub use cnp::cnp;
 pub use counters::QpCounters;
-pub use decode::{DecodeError, decode, decode_forwarding};
-pub use encode::encode;
+pub use decode::{DecodeError, decode, decode_forwarding, decode_unidentified};
+pub use encode::{encode, headers};
 
 pub use event::{FailureReason, QpEvent};
 pub use icrc::icrc;

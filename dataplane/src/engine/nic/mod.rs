@@ -386,6 +386,14 @@ impl Nic {
         self.pairs.iter().map(|pair| pair.qp.in_flight_bytes())
     }
 
+    /// UDP source port and destination address of every queue pair.
+    pub fn flows(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        self.pairs.iter().map(|pair| {
+            let address = pair.qp.address();
+            (address.source_port, address.remote_address)
+        })
+    }
+
     /// Rates of the senders with work outstanding.
     pub fn rate_samples(&self, now_ps: u64) -> impl Iterator<Item = QpSample> + '_ {
         self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(move |pair| {

@@ -1,0 +1,67 @@
+//! What carries the frames of a process under the wall clock: wires of an emulated fabric, or the
+//! ports of a real network.
+
+use super::ports::Ports;
+use super::wire::{Arrival, Wires};
+use crate::engine::world::Medium;
+use crate::roce::Frame;
+
+/// See the module documentation.
+pub enum Carrier {
+    /// Every link is a wire.
+    Wires(Wires),
+    /// Every NIC has a port.
+    Ports(Ports),
+}
+
+impl Carrier {
+    /// Everything is open that is needed for the start.
+    pub fn is_ready(&self) -> bool {
+        match self {
+            Carrier::Wires(wires) => wires.is_connected(),
+            Carrier::Ports(ports) => ports.is_open(),
+        }
+    }
+
+    /// Send what is queued; see [`Wires::flush`].
+    pub fn flush(&mut self) -> bool {
+        match self {
+            Carrier::Wires(wires) => wires.flush(),
+            Carrier::Ports(ports) => ports.flush(),
+        }
+    }
+
+    /// Take what has arrived; see [`Wires::receive`].
+    pub fn receive(&mut self, take: impl FnMut(Arrival)) -> usize {
+        match self {
+            Carrier::Wires(wires) => wires.receive(take),
+            Carrier::Ports(ports) => ports.receive(take),
+        }
+    }
+
+    /// Sleep until something arrives, at most `limit_ns`.
+    pub fn wait(&self, limit_ns: u64) {
+        match self {
+            Carrier::Wires(wires) => wires.wait(limit_ns),
+            Carrier::Ports(ports) => ports.wait(limit_ns),
+        }
+    }
+}
+
+impl Medium for Carrier {
+    #[inline]
+    fn carry(&mut self, _now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+        match self {
+            Carrier::Wires(wires) => wires.push(direction, &frame),
+            Carrier::Ports(ports) => ports.push(direction, frame),
+        }
+        None
+    }
+
+    fn icrc_errors(&self, direction: u32) -> u64 {
+        match self {
+            Carrier::Wires(wires) => wires.counters_of_arrivals(direction).icrc_errors,
+            Carrier::Ports(ports) => ports.icrc_errors(direction),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `udp`: RoCEv2 over UDP sockets of the kernel. No privileges, any routed network.
+//!
+//! Sent packets have a valid ICRC: an unconnected socket that forbids fragmentation gives the
+//! identification 0 to a datagram and 0, 1, 2, ... to those that are cut from a burst, so that it is
+//! known beforehand. Of received packets the kernel does not tell the identification; the frames that
+//! are handed out have a guess. The kernel fills in MAC addresses, time to live, header checksum and,
+//! always for bursts, the UDP checksum.
+//!
+//! A source port is a socket of its own, because that is what ECMP hashes.
+
+use super::udp_receive::UdpReceiver;
+use super::udp_send::{Flow, UdpQueue};
+use super::view::{View, ViewError, view};
+use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
+use super::{interface, path};
+use crate::io::socket;
+use crate::roce::icrc::IdentificationEffect;
+use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES, ICRC_BYTES, ROCE_PORT};
+use crate::roce::{Frame, encode};
+use crate::units::FCS_BYTES;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Where RoCEv2 has its source ports. Source: rdma-core, `ibv_flow_label_to_udp_sport`.
+const FIRST_SOURCE_PORT: u16 = 0xC000;
+/// Longest IP packet that a frame of any usual network holds; loopback alone has more.
+const MAX_IP_PACKET_BYTES: u32 = 9202;
+/// A socket that only sends keeps next to nothing of what is sent to it.
+const LEAST_BUFFER_BYTES: libc::c_int = 1;
+
+/// See the module documentation.
+pub struct UdpPort {
+    address: Ipv4Addr,
+    receiver: UdpReceiver,
+    receiving: UdpSocket,
+    sending: Vec<UdpSocket>,
+    /// Source port -> index in `sending`.
+    socket_of: BTreeMap<u16, u32>,
+    queue: UdpQueue,
+    capabilities: PortCapabilities,
+    counters: PortCounters,
+    effect: IdentificationEffect,
+}
+
+impl UdpPort {
+    /// Open the sockets and see what they can do.
+    pub fn open(spec: &PortSpec) -> Result<Self, PortError> {
+        path::check(spec)?;
+        let receiving = bound(spec, ROCE_PORT)?;
+        let tell = |what: &str, level, name| {
+            socket::set_option(&receiving, level, name, 1)
+                .map_err(|source| PortError::system(spec, what, source))
+        };
+        tell("telling the ECN codepoint (IP_RECVTOS)", libc::SOL_IP, libc::IP_RECVTOS)?;
+        let has_coalescing = tell("UDP_GRO", libc::SOL_UDP, libc::UDP_GRO).is_ok();
+        let (sending, socket_of) = senders(spec)?;
+        let has_segmentation = sending.first().is_some_and(can_segment);
+        let most = if has_segmentation { spec.max_burst_packets } else { 1 };
+        let mtu_bytes = interface::of_port(spec)?.mtu_bytes.min(MAX_IP_PACKET_BYTES);
+        Ok(Self {
+            address: spec.address,
+            receiver: UdpReceiver::new(spec.address),
+            receiving,
+            sending,
+            socket_of,
+            queue: UdpQueue::new(most.into()),
+            capabilities: PortCapabilities {
+                max_frame_bytes: mtu_bytes + ETHERNET_BYTES as u32,
+                has_segmentation,
+                has_coalescing,
+                has_ecn: true,
+                carries_ethernet_header: false,
+                has_timestamps: true,
+                has_identification: false,
+            },
+            counters: PortCounters::default(),
+            effect: IdentificationEffect::new(0),
+        })
+    }
+}
+
+/// A socket at the address of the port.
+fn bound(spec: &PortSpec, port: u16) -> Result<UdpSocket, PortError> {
+    let address = SocketAddrV4::new(spec.address, port);
+    let refused = |source| PortError::system(spec, format!("UDP port {port}"), source);
+    let socket = socket::bind(address).map_err(refused)?;
+    if let Some(interface) = &spec.interface {
+        let refused = |source| PortError::system(spec, format!("interface {interface}"), source);
+        socket::bind_to_interface(&socket, interface).map_err(refused)?;
+    }
+    Ok(socket)
+}
+
+/// One socket for each source port.
+fn senders(spec: &PortSpec) -> Result<(Vec<UdpSocket>, BTreeMap<u16, u32>), PortError> {
+    let ports =
+        if spec.source_ports.is_empty() { &[FIRST_SOURCE_PORT][..] } else { &spec.source_ports };
+    let (mut sockets, mut socket_of) = (Vec::new(), BTreeMap::new());
+    for &port in ports {
+        if socket_of.contains_key(&port) {
+            continue;
+        }
+        let socket = bound(spec, port)?;
+        let refused = |source| PortError::system(spec, "forbidding fragments", source);
+        let (level, discover) = (libc::SOL_IP, libc::IP_MTU_DISCOVER);
+        socket::set_option(&socket, level, discover, libc::IP_PMTUDISC_DO).map_err(refused)?;
+        let (level, buffer) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
+        socket::set_option(&socket, level, buffer, LEAST_BUFFER_BYTES).map_err(refused)?;
+        socket_of.insert(port, sockets.len() as u32);
+        sockets.push(socket);
+    }
+    Ok((sockets, socket_of))
+}
+
+/// The kernel cuts bursts.
+fn can_segment(socket: &UdpSocket) -> bool {
+    let set = |bytes| socket::set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
+    let can = set(1024).is_ok();
+    // Each call says its own length.
+    can && set(0).is_ok()
+}
+
+impl Port for UdpPort {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.receiving.as_fd()
+    }
+
+    fn capabilities(&self) -> PortCapabilities {
+        self.capabilities.clone()
+    }
+
+    fn push(&mut self, frame: &mut Frame) {
+        let Frame::Roce(packet) = frame else { return };
+        let Some(&socket) = self.socket_of.get(&packet.source_port) else {
+            self.counters.send_errors += 1;
+            return;
+        };
+        let flow = Flow {
+            socket,
+            destination: packet.destination_address.into(),
+            traffic_class: packet.dscp << 2 | packet.ecn as u8,
+        };
+        let bytes = packet.wire_bytes() as usize - HEADERS_BYTES - FCS_BYTES as usize;
+        packet.identification = self.queue.next_place(flow, bytes);
+        self.queue.push(flow, bytes, |out| encode(frame, [0; 6], [0; 6], out));
+    }
+
+    fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
+        let max_bytes = self.capabilities.max_frame_bytes;
+        if frame.len() > max_bytes as usize {
+            return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
+        }
+        let view = view(frame).ok_or(ViewError::NotRoce)?;
+        if view.source != self.address {
+            return Err(ViewError::Source(view.source));
+        }
+        match self.socket_of.contains_key(&view.source_port) {
+            true => Ok(view),
+            false => Err(ViewError::SourcePort(view.source_port)),
+        }
+    }
+
+    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
+        let view = self.check(frame)?;
+        let socket = self.socket_of[&view.source_port];
+        let (destination, traffic_class) = (view.destination, view.traffic_class);
+        let flow = Flow { socket, destination, traffic_class };
+        let bytes = view.datagram.len();
+        let place = self.queue.next_place(flow, bytes);
+        let (covered, icrc) = view.datagram.split_at(bytes - ICRC_BYTES);
+        let covered_bytes = covered.len() + HEADERS_BYTES - ETHERNET_BYTES;
+        if self.effect.covered_bytes() != covered_bytes {
+            self.effect = IdentificationEffect::new(covered_bytes);
+        }
+        let icrc = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
+        let icrc = self.effect.replace(icrc, view.identification, place);
+        self.queue.push(flow, bytes, |out| {
+            out.extend_from_slice(covered);
+            out.extend_from_slice(&icrc.to_le_bytes());
+        });
+        Ok(())
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    fn flush(&mut self) -> bool {
+        let sending = &self.sending;
+        let flushed = self.queue.flush(ROCE_PORT, |index| sending[index as usize].as_fd());
+        self.counters.frames_sent += flushed.datagrams;
+        self.counters.bytes_sent += flushed.bytes + HEADERS_BYTES as u64 * flushed.datagrams;
+        self.counters.bursts_sent += flushed.bursts;
+        self.counters.send_errors += flushed.errors;
+        self.counters.send_stalls += u64::from(flushed.is_blocked);
+        flushed.is_blocked
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Received<'_>)) -> usize {
+        let taken = self.receiver.receive(self.receiving.as_fd(), take).unwrap_or_default();
+        self.counters.frames_received += taken.datagrams;
+        self.counters.bytes_received += taken.bytes;
+        self.counters.bursts_received += taken.bursts;
+        self.counters.misaddressed += taken.malformed;
+        taken.datagrams as usize
+    }
+
+    fn counters(&self) -> PortCounters {
+        let receive_overflows = socket::dropped_datagrams(&self.receiving);
+        PortCounters { receive_overflows, ..self.counters }
+    }
+}

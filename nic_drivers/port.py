@@ -1,0 +1,145 @@
+"""The drivers whose ports are native: `udp`, on interfaces of the operating system.
+
+A run uses the same ports inside of the engine (`dataplane.WallEmulation` with `ports_json`); these
+classes give them to tools and tests in Python. Frames are RoCEv2: IPv4, UDP port 4791, an ICRC.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+import dataplane
+from nic_drivers.interface import (
+    Capabilities,
+    Counters,
+    DriverError,
+    InvariantCrc,
+    Pacing,
+    Timestamps,
+)
+
+__all__ = ["PortDriver", "PortOptions", "UdpDriver"]
+
+_MAX_BATCH_FRAMES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PortOptions:
+    """Where a port is, and what must be reachable from it."""
+
+    address: str
+    """IPv4 address of this host that frames come from and go to."""
+    interface: str | None = None
+    """Interface of the operating system; None leaves the choice to the routes."""
+    namespace: str | None = None
+    """Network namespace by name, as `ip netns list` shows it; None is the process's."""
+    source_ports: tuple[int, ...] = (0xC000,)
+    """UDP source ports that sent frames may have. `udp` opens a socket for each."""
+    destinations: tuple[str, ...] = ()
+    """IPv4 addresses that must have a route."""
+    ip_packet_bytes: int = 0
+    """Longest IP packet that must pass to each of them."""
+    max_burst_packets: int = 64
+    """Packets that are given to the kernel as one, at most; a switch may mark or drop those
+    together."""
+
+
+class PortDriver:
+    """An open port of a native driver."""
+
+    _NAME: str
+    _REACHES: str
+
+    def __init__(self, options: PortOptions) -> None:
+        try:
+            self._port = dataplane.Port(json.dumps({"driver": self._NAME} | asdict(options)))
+        except dataplane.PortError as error:
+            raise DriverError(str(error)) from error
+        can = self._port.capabilities()
+        self._capabilities = Capabilities(
+            max_frame_bytes=can["max_frame_bytes"],
+            max_batch_frames=_MAX_BATCH_FRAMES,
+            carries_ethernet_header=can["carries_ethernet_header"],
+            carries_ecn=can["has_ecn"],
+            invariant_crc=InvariantCrc.SENDER,
+            pacing=Pacing.SENDER,
+            timestamps=Timestamps.KERNEL if can["has_timestamps"] else Timestamps.NONE,
+            is_lossless=False,
+            reaches=self._REACHES,
+        )
+        self._rejected_frames = 0
+        self._counted = Counters()
+        self._last: dict[str, int] | None = None
+
+    def capabilities(self) -> Capabilities:
+        """See `Driver.capabilities`."""
+        return self._capabilities
+
+    def offloads(self) -> dict[str, Any]:
+        """Return what the kernel does for the port: everything that was probed."""
+        return self._port.capabilities()
+
+    def send_batch(self, frames: Sequence[bytes]) -> int:
+        """See `Driver.send_batch`."""
+        limit = self._capabilities.max_frame_bytes
+        if any(len(frame) > limit for frame in frames):
+            raise ValueError(f"a frame is longer than {limit} bytes")
+        accepted = self._port.send(frames[:_MAX_BATCH_FRAMES])
+        self._rejected_frames += len(frames) - accepted
+        self._counted = replace(
+            self._counted,
+            sent_frames=self._counted.sent_frames + accepted,
+            sent_bytes=self._counted.sent_bytes + sum(map(len, frames[:accepted])),
+        )
+        return accepted
+
+    def receive_batch(self, limit: int) -> list[bytes]:
+        """See `Driver.receive_batch`."""
+        frames = self._port.receive(limit)
+        self._counted = replace(
+            self._counted,
+            received_frames=self._counted.received_frames + len(frames),
+            received_bytes=self._counted.received_bytes + sum(map(len, frames)),
+        )
+        return frames
+
+    def counters(self) -> Counters:
+        """See `Driver.counters`."""
+        return replace(
+            self._counted,
+            rejected_frames=self._rejected_frames,
+            dropped_frames=self.native_counters()["misaddressed"],
+        )
+
+    def native_counters(self) -> dict[str, int]:
+        """Return what the port counted below: frames, bytes, bursts, errors, overflows."""
+        if self._last is not None:
+            return self._last
+        return self._port.counters()
+
+    def close(self) -> None:
+        """See `Driver.close`; the counters stay."""
+        if self._last is None:
+            self._last = self._port.counters()
+            self._port.close()
+
+    def __enter__(self) -> Self:
+        """Return the driver."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close it."""
+        self.close()
+
+
+class UdpDriver(PortDriver):
+    """`udp`: UDP sockets of the kernel, with segmentation offload and ECN.
+
+    The kernel chooses the IP identification of a frame, so the ICRC is put right for it; MAC
+    addresses, time to live and checksums are the kernel's own. Received frames have zeros for MAC
+    addresses, and the identification is a guess.
+    """
+
+    _NAME = "udp"
+    _REACHES = "every host that has a route"

@@ -61,6 +61,7 @@ class Program:
         dep_offsets: NDArray[np.uint32],
         deps: NDArray[np.uint32],
         channel: NDArray[np.uint16] | None = None,
+        traffic_class: NDArray[np.uint8] | None = None,
     ) -> None: ...
     @property
     def rank(self) -> int:

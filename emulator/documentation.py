@@ -41,6 +41,7 @@ def labs_page() -> str:
         "## Keys",
         _KEYS_INTRODUCTION,
         *_key_sections(Lab, ()),
+        _CLASSES,
         "## Presets of the reaction point",
         f"`congestion_control.preset`, for NICs of {_LINE_RATE_BPS / 1e9:g} Gb/s. Each value can "
         "be overridden beside the preset.",
@@ -95,6 +96,37 @@ _KEYS_INTRODUCTION = (
                 for short, path in SHORT_NAMES.items())
     + "."
 )  # fmt: skip
+
+_CLASSES = """\
+## Classes of data packets
+
+All messages are of one class of data packets unless `traffic_classes.further` names more. Each
+class has a DSCP, a priority and, if it names one, a congestion control of its own: another
+algorithm, another preset, or other values, in our names or mlx5's. What names none has the lab's.
+
+```yaml
+congestion_control: {algorithm: dcqcn, preset: mlx5}      # every class that names none
+traffic_classes:
+  data: {dscp: 26, priority: 3}
+  further:
+    - name: experts
+      collective: all_to_all                               # or group, node, sizes
+      dscp: 30
+      priority: 4
+      congestion_control: {algorithm: swift, base_target_delay_ns: 20_000}
+    - name: latency
+      max_size_bytes: 65_536
+      dscp: 34
+      priority: 5
+      congestion_control: {algorithm: dcqcn, preset: paper, rpg_min_rate: 1000}
+```
+
+The first class that matches takes a collective or message; the rest is of class `data`. Priorities
+of all classes mark and are lossless unless `switches.ecn.priorities` and `switches.pfc.priorities`
+say otherwise, and each lossless priority takes headroom from the buffer. The notification point is
+the NIC's and one for all classes. `rankwire lab show` prints each class's resolved values with
+their sources, `run.json` keeps them under `settings`, the report has a chart of sender rates for
+each class, and `collectives.parquet` and `qps.parquet` a column `traffic_class`."""
 
 _LABS_END = """\
 ## Headroom
@@ -194,6 +226,10 @@ def _key_sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str
     for name, field in model.model_fields.items():
         models = [kind for kind in alternatives(field.annotation) if _is_model(kind)]
         models += [inner for kind in alternatives(field.annotation) for inner in _items(kind)]
+        if path and name == "congestion_control":
+            # The keys of a class's congestion control are those of the lab's.
+            plain.append((f"`{name}`", "as `congestion_control`", "-", _text(field)))
+            continue
         parts.extend((name, part, field) for part in models)
         if not models:
             plain.append((f"`{name}`", _kind(field), _default(field), _text(field)))

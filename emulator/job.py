@@ -7,7 +7,7 @@ here, before a packet or an event exists. Nothing here starts anything.
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from traffic_profiles.collectives.choice import AlgorithmRule
 from traffic_profiles.compilation import CompiledJob, CompileOptions, compile_workload
 from traffic_profiles.profiles import generate
 from traffic_profiles.program import Program
+from traffic_profiles.traffic_classes import TrafficClassRule
 from traffic_profiles.validate import validate
 from traffic_profiles.workload import Workload
 
@@ -177,6 +178,7 @@ def native_program(program: Program) -> dataplane.Program:
         lane=program.lane,
         peer_op=program.peer_op,
         channel=program.channel,
+        traffic_class=program.traffic_class,
         instance=program.instance,
         row=program.row,
         dep_offsets=program.dep_offsets,
@@ -213,6 +215,7 @@ def _compile_options(
         compute_scale=request.compute_scale,
         algorithms=(*_rules(loaded), *source.algorithms),
         nccl_channels=collectives.channels if collectives.messages == "nccl" else None,
+        traffic_classes=_class_rules(loaded),
     )
 
 
@@ -224,3 +227,11 @@ def _rules(loaded: LoadedLab) -> list[AlgorithmRule]:
         path = None if matrix is None else loaded.path.parent / matrix
         rules.append(AlgorithmRule(**values, split_matrix_file=path))
     return rules
+
+
+def _class_rules(loaded: LoadedLab) -> list[TrafficClassRule]:
+    own = {field.name for field in fields(TrafficClassRule)}
+    return [
+        TrafficClassRule(**item.model_dump(include=own))
+        for item in loaded.lab.traffic_classes.further
+    ]

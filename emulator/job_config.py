@@ -5,12 +5,14 @@ The contract is `dataplane/src/config`: every default is resolved here, times ar
 
 from typing import Any
 
-from emulator.lab.congestion import Dcqcn, FixedRate, Swift
+from emulator.lab.congestion import Algorithm, FixedRate, Swift
 from emulator.lab.effective import (
+    data_classes,
     ecn_priorities,
     ecn_profile,
     headroom_bytes,
     lossless_priorities,
+    notification_preset,
     shared_bytes,
     strict_priorities,
 )
@@ -31,6 +33,7 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
     """
     line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
     ranks = _ranks(lab, fabric, seed)
+    classes = _data_classes(lab, line_rate_bps)
     return {
         "seed": seed,
         "nics": [
@@ -55,7 +58,8 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
         ],
         "transport": _transport(lab),
         "classes": _classes(lab),
-        "congestion_control": _congestion_control(lab, line_rate_bps),
+        "congestion_control": classes[0]["congestion_control"],
+        "further_classes": classes[1:],
         "notification_point": _notification_point(lab),
         "telemetry": {
             "sample_interval_ps": lab.telemetry.sample_interval_ns * 1000,
@@ -178,8 +182,20 @@ def _classes(lab: Lab) -> dict[str, Any]:
     }
 
 
-def _congestion_control(lab: Lab, line_rate_bps: int) -> dict[str, Any]:
-    control = lab.congestion_control
+def _data_classes(lab: Lab, line_rate_bps: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": item.name,
+            "dscp": item.dscp,
+            "priority": item.priority,
+            "ecn_capable": item.ecn_capable,
+            "congestion_control": _congestion_control(lab, item.congestion_control, line_rate_bps),
+        }
+        for item in data_classes(lab)
+    ]
+
+
+def _congestion_control(lab: Lab, control: Algorithm, line_rate_bps: int) -> dict[str, Any]:
     if isinstance(control, Swift):
         packet = {"packet_bytes": lab.transport.mtu_bytes}
         return _in_picoseconds(control.model_dump()) | packet
@@ -193,9 +209,7 @@ def _congestion_control(lab: Lab, line_rate_bps: int) -> dict[str, Any]:
 
 
 def _notification_point(lab: Lab) -> dict[str, Any]:
-    control = lab.congestion_control
-    fallback = control.preset if isinstance(control, Dcqcn) else "mlx5"
-    resolved = lab.notification_point.resolve(fallback)
+    resolved = lab.notification_point.resolve(notification_preset(lab))
     values = {key: item.value for key, item in resolved.items()}
     return {"enabled": lab.notification_point.enabled} | _in_picoseconds(values)
 

@@ -13,6 +13,7 @@ import dataplane
 from emulator.doctor import Level, diagnose_network
 from emulator.lab import LoadedLab
 from emulator.lab.congestion import Dcqcn
+from emulator.lab.effective import data_classes
 from emulator.lab.sources import sourced_tables
 from emulator.presets import APPROXIMATE_PRESETS
 from traffic_profiles.compilation import CompiledJob
@@ -89,9 +90,15 @@ def describe_job(
 
 def _warnings(loaded: LoadedLab, workload: Workload, compiled: CompiledJob) -> list[str]:
     warnings = [*workload.report.warnings, *compiled.report.warnings]
-    control = loaded.lab.congestion_control
-    if isinstance(control, Dcqcn) and control.preset in APPROXIMATE_PRESETS:
-        warnings.append(f"preset {control.preset}: {APPROXIMATE_PRESETS[control.preset]}")
+    presets = {
+        item.congestion_control.preset
+        for item in data_classes(loaded.lab)
+        if isinstance(item.congestion_control, Dcqcn)
+    }
+    warnings += [
+        f"preset {preset}: {APPROXIMATE_PRESETS[preset]}"
+        for preset in sorted(presets & set(APPROXIMATE_PRESETS))
+    ]
     return warnings + [
         f"it does not hold that {item.rule}: {item.finding}; {item.remedy}"
         for item in diagnose_network(loaded)

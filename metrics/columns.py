@@ -35,6 +35,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         size_bytes | bytes | S as in nccl-tests: the whole array, after scaling
         traced_size_bytes | bytes | what the trace says
         label | | name in the trace
+        traffic_class | | class of its data packets
         complete | | every operation on every rank is complete; if not, the end is null
         start_ns | ns | first start over all ranks
         last_start_ns | ns | last start over all ranks
@@ -86,7 +87,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         tx_packets | packets | frames sent
         data_bytes | bytes | RoCE payload sent
         busy_ns | ns | time that frames, preambles and gaps occupied the line
-        paused_ns | ns | time in which PFC paused the data priority
+        paused_ns | ns | time in which PFC paused the data priority, the most paused of several
         utilisation_ratio | ratio | busy time / interval
     """),
     "queues": _columns("""
@@ -114,6 +115,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         source_rank | | sender
         destination_rank | | receiver
         qp | | queue pair number of the sender
+        traffic_class | | class of its data packets: 0 is data, then the further ones
         current_rate_bps | bits/s | R_C
         target_rate_bps | bits/s | R_T
         alpha | ratio | congestion estimate, 0 to 1

@@ -71,6 +71,7 @@ class Assembly:
     peer: Ints
     peer_op: Ints
     channel: npt.NDArray[np.uint16]
+    traffic_class: npt.NDArray[np.uint8]
     size_bytes: Ints
     duration_ps: npt.NDArray[np.uint64]
     lane: npt.NDArray[np.int32]
@@ -89,6 +90,7 @@ class Assembly:
             peer=np.repeat(np.arange(ranks), np.diff(layout.op_base)),
             peer_op=np.zeros(total, np.int64),
             channel=np.zeros(total, np.uint16),
+            traffic_class=np.zeros(total, np.uint8),
             size_bytes=np.zeros(total, np.int64),
             duration_ps=np.zeros(total, np.uint64),
             lane=np.full(total, NO_LANE, np.int32),
@@ -118,13 +120,23 @@ class Assembly:
         sinks = exit_[last]
         self._edges.append((np.full(len(sinks), self.layout.op_base[index + 1] - 1), sinks))
 
-    def add(self, instances: Sequence[Instance], schedule: Schedule) -> None:
+    def add(
+        self,
+        instances: Sequence[Instance],
+        schedule: Schedule,
+        class_of_instance: npt.NDArray[np.uint8],
+    ) -> None:
         """Add instances that share a schedule, which must have operations."""
         batch = max(1, BATCH_ELEMENTS // max(1, len(schedule)))
         for first in range(0, len(instances), batch):
-            self._add_batch(instances[first : first + batch], schedule)
+            self._add_batch(instances[first : first + batch], schedule, class_of_instance)
 
-    def _add_batch(self, instances: Sequence[Instance], schedule: Schedule) -> None:
+    def _add_batch(
+        self,
+        instances: Sequence[Instance],
+        schedule: Schedule,
+        class_of_instance: npt.NDArray[np.uint8],
+    ) -> None:
         rows, ranks, ids = instance_arrays(instances)
         entry = self.layout.entry[self.layout.row_base[ranks] + rows]
         slot = np.arange(len(schedule)) - schedule.first_op[schedule.position]
@@ -136,6 +148,7 @@ class Assembly:
         self.peer[op] = peer
         self.peer_op[op] = op[:, schedule.partner] - self.layout.op_base[peer]
         self.channel[op] = schedule.channel
+        self.traffic_class[op] = class_of_instance[ids][:, None]
         self.size_bytes[op] = schedule.size_bytes
         self.instance[op] = ids[:, None]
         self.row[op] = rows[:, schedule.position]
@@ -205,6 +218,7 @@ class Assembly:
                 message, np.tile(self.peer_op[own], iterations) + turn * peer_length, 0
             ).astype(np.uint32),
             channel=np.tile(self.channel[own], iterations),
+            traffic_class=np.tile(self.traffic_class[own], iterations),
             instance=shifted.astype(np.uint32),
             row=np.tile(self.row[own].astype(np.uint32), iterations),
             dep_offsets=offsets,

@@ -17,6 +17,7 @@ from traffic_profiles.collectives.choice import AlgorithmRule, AlgorithmTable, C
 from traffic_profiles.collectives.expansion import ExpansionError, expand
 from traffic_profiles.collectives.schedule import Ints, Schedule
 from traffic_profiles.program import OpKind, Program
+from traffic_profiles.traffic_classes import TrafficClassRule, class_of
 from traffic_profiles.workload import Instance, Workload
 
 __all__ = ["CompileOptions", "CompileReport", "CompiledJob", "compile_workload"]
@@ -34,6 +35,8 @@ class CompileOptions:
     """Factor on the durations of compute nodes, idle time included."""
     algorithms: Sequence[AlgorithmRule] = ()
     """Algorithm rules, first match wins; without a match, what NCCL would pick."""
+    traffic_classes: Sequence[TrafficClassRule] = ()
+    """Further classes of data packets, first match wins; the rest is of the data class."""
     nccl_channels: int | None = None
     """Messages are cut as NCCL cuts them, over so many channels; None sends them whole."""
     ranks_per_node: int = 1
@@ -79,7 +82,8 @@ class CompiledJob:
     instances: pl.DataFrame
     """One row per instance and iteration: `instance` u32 (the row's number), `iteration` u32,
     `kind`, `group`, `ranks` list[u32], `algorithm`, `size_bytes` u64 (as in nccl-tests, after
-    scaling), `traced_size_bytes` u64 (the same before scaling), `label`."""
+    scaling), `traced_size_bytes` u64 (the same before scaling), `label`, `traffic_class` (its
+    name)."""
     lanes: dict[int, list[str]]
     """Rank to the names of its lanes, by lane index."""
     ops_per_iteration: dict[int, int]
@@ -96,6 +100,8 @@ class Plan:
     size_bytes: int
     """S as in nccl-tests, after scaling."""
     choice: Choice
+    traffic_class: int
+    """0 for the data class, else the position among the further classes, from 1."""
 
     @property
     def local(self) -> bool:
@@ -116,19 +122,21 @@ def compile_workload(workload: Workload, options: CompileOptions) -> CompiledJob
     """
     check_options(options)
     table = AlgorithmTable(options.algorithms, options.nccl_channels)
-    plans = [plan(one, table, options.size_scale) for one in workload.instances]
+    plans = [plan(one, table, options) for one in workload.instances]
     schedules, local = group_by_schedule(plans)
     ops_of_row = count_ops(workload, schedules)
     check_length(int(ops_of_row.sum()), workload, options)
     layout = Layout.of(workload, ops_of_row)
     assembly = Assembly.of(workload, layout, options.compute_scale)
     assembly.add_without_traffic(local)
+    classes = np.zeros(len(plans), np.uint8)
+    classes[[one.instance.id for one in plans]] = [one.traffic_class for one in plans]
     for schedule, instances in schedules:
-        assembly.add(instances, schedule)
+        assembly.add(instances, schedule, classes)
     programs = assembly.programs(workload.ranks, options.iterations, len(plans))
     return CompiledJob(
         programs=programs,
-        instances=instance_frame(plans, options.iterations),
+        instances=instance_frame(plans, options),
         lanes={rank: list(workload.bound[rank].lanes) for rank in workload.ranks},
         ops_per_iteration=dict(zip(workload.ranks, np.diff(layout.op_base).tolist(), strict=True)),
         report=report(programs, plans, schedules, options),
@@ -170,12 +178,13 @@ def check_length(ops: int, workload: Workload, options: CompileOptions) -> None:
         )
 
 
-def plan(instance: Instance, table: AlgorithmTable, size_scale: float) -> Plan:
-    """Scale the size and choose the algorithm."""
-    size = scaled(instance.size_bytes, size_scale)
-    ranks = len(instance.ranks)
-    choice = table.choose(instance.kind, size, ranks, instance.group, instance.label)
-    return Plan(instance, size, choice)
+def plan(instance: Instance, table: AlgorithmTable, options: CompileOptions) -> Plan:
+    """Scale the size, choose the algorithm and the traffic class."""
+    size = scaled(instance.size_bytes, options.size_scale)
+    kind, group, label = instance.kind, instance.group, instance.label
+    choice = table.choose(kind, size, len(instance.ranks), group, label)
+    number = class_of(options.traffic_classes, kind, size, group, label)
+    return Plan(instance, size, choice, number)
 
 
 def scaled(size_bytes: int, size_scale: float) -> int:
@@ -209,8 +218,9 @@ def count_ops(workload: Workload, schedules: Schedules) -> Ints:
     return ops_of_row
 
 
-def instance_frame(plans: Sequence[Plan], iterations: int) -> pl.DataFrame:
+def instance_frame(plans: Sequence[Plan], options: CompileOptions) -> pl.DataFrame:
     """Tabulate the instances of all iterations; see `CompiledJob.instances`."""
+    class_names = ("data", *(rule.name for rule in options.traffic_classes))
     once = pl.DataFrame(
         {
             "kind": [one.instance.kind for one in plans],
@@ -220,6 +230,7 @@ def instance_frame(plans: Sequence[Plan], iterations: int) -> pl.DataFrame:
             "size_bytes": [one.size_bytes for one in plans],
             "traced_size_bytes": [one.instance.size_bytes for one in plans],
             "label": [one.instance.label for one in plans],
+            "traffic_class": [class_names[one.traffic_class] for one in plans],
         },
         schema={
             "kind": pl.String,
@@ -229,9 +240,12 @@ def instance_frame(plans: Sequence[Plan], iterations: int) -> pl.DataFrame:
             "size_bytes": pl.UInt64,
             "traced_size_bytes": pl.UInt64,
             "label": pl.String,
+            "traffic_class": pl.String,
         },
     )
-    turns = [once.with_columns(iteration=pl.lit(turn, pl.UInt32)) for turn in range(iterations)]
+    turns = [
+        once.with_columns(iteration=pl.lit(turn, pl.UInt32)) for turn in range(options.iterations)
+    ]
     return (
         pl.concat(turns).with_row_index("instance").select("instance", "iteration", *once.columns)
     )
@@ -271,7 +285,10 @@ def report(
         scaled_sizes=len(changed),
         raised_to_one_byte=len(raised),
         zero_size_instances=len(empty),
-        warnings=warnings(len(changed), len(raised), len(plans), options),
+        warnings=[
+            *warnings(len(changed), len(raised), len(plans), options),
+            *unused_classes(plans, options),
+        ],
     )
 
 
@@ -291,3 +308,13 @@ def warnings(changed: int, raised: int, total: int, options: CompileOptions) -> 
     if options.compute_scale != 1:
         sentences.append(f"compute durations were multiplied by {options.compute_scale:g}")
     return sentences
+
+
+def unused_classes(plans: Sequence[Plan], options: CompileOptions) -> Sequence[str]:
+    """Say which traffic classes carry nothing: their rules may not be what was meant."""
+    used = {one.traffic_class for one in plans}
+    return [
+        f"traffic class {rule.name} carries no collective or message of this job"
+        for number, rule in enumerate(options.traffic_classes, start=1)
+        if number not in used
+    ]

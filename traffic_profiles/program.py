@@ -53,6 +53,8 @@ class Program:
     """`uint32[n]`, SEND and RECV: index of the counterpart in the peer's program."""
     channel: NDArray[np.uint16]
     """`uint16[n]`, channel of a SEND or RECV; 0 where there are none."""
+    traffic_class: NDArray[np.uint8]
+    """`uint8[n]`, class of the data packets of a SEND or RECV; 0 is the data class."""
     instance: NDArray[np.uint32]
     """`uint32[n]`, communication instance or `NO_INSTANCE`."""
     row: NDArray[np.uint32]

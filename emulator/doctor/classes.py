@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.lab import LoadedLab
-from emulator.lab.effective import ecn_priorities, lossless_priorities, strict_priorities
+from emulator.lab.congestion import Dcqcn
+from emulator.lab.documents import dotted
+from emulator.lab.effective import (
+    DataClassSettings,
+    data_classes,
+    ecn_priorities,
+    lossless_priorities,
+    strict_priorities,
+)
 from emulator.lab.model import Lab
 
 __all__ = ["class_rules"]
@@ -16,28 +24,36 @@ _SONIC_LOSSLESS_DSCP = (3, 4)
 def class_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
     """Findings about the traffic classes."""
     lab = loaded.lab
-    yield _ecn_capable(lab)
-    yield _marked_priority(lab)
+    for item in data_classes(lab):
+        yield _ecn_capable(lab, item)
+        yield _marked_priority(lab, item)
+        yield _dscp_map(lab, item)
     yield _cnp_not_paused(lab)
     yield _cnp_strict(lab)
-    yield _dscp_map(lab)
 
 
-def _ecn_capable(lab: Lab) -> Diagnosis:
-    rule = "data packets are ECN-capable"
+def _ecn_capable(lab: Lab, item: DataClassSettings) -> Diagnosis:
+    rule = f"{item.name} packets are ECN-capable"
     if not lab.switches.ecn.enabled:
         return Diagnosis(Level.WARNING, rule, "ECN is off", "set switches.ecn.enabled=true")
-    if not lab.traffic_classes.data_ecn_capable:
-        what = "switches mark only ECT packets, and the data's are not"
-        return Diagnosis(Level.WRONG, rule, what, "set traffic_classes.data_ecn_capable=true")
+    if not isinstance(item.congestion_control, Dcqcn):
+        name = item.congestion_control.algorithm
+        return Diagnosis(Level.GOOD, rule, f"{name} doesn't need marks")
+    if not item.ecn_capable:
+        what = "switches mark only ECT packets, and these are not"
+        key = f"{dotted(item.path)}.ecn_capable"
+        if item.name == "data":
+            key = "traffic_classes.data_ecn_capable"
+        return Diagnosis(Level.WRONG, rule, what, f"set {key}=true")
     return Diagnosis(Level.GOOD, rule, "they carry ECT(0)")
 
 
-def _marked_priority(lab: Lab) -> Diagnosis:
-    rule = "the data's priority is marked"
-    priority = lab.traffic_classes.data.priority
-    if lab.switches.ecn.enabled and priority not in ecn_priorities(lab):
-        what = f"data has priority {priority}, marks are on {ecn_priorities(lab)}"
+def _marked_priority(lab: Lab, item: DataClassSettings) -> Diagnosis:
+    rule = f"the priority of {item.name} is marked"
+    priority = item.priority
+    needed = lab.switches.ecn.enabled and isinstance(item.congestion_control, Dcqcn)
+    if needed and priority not in ecn_priorities(lab):
+        what = f"{item.name} has priority {priority}, marks are on {ecn_priorities(lab)}"
         return Diagnosis(Level.WRONG, rule, what, f"add {priority} to switches.ecn.priorities")
     return Diagnosis(Level.GOOD, rule, f"priority {priority}")
 
@@ -61,9 +77,8 @@ def _cnp_strict(lab: Lab) -> Diagnosis:
     return Diagnosis(Level.GOOD, rule, f"priority {priority} is strict")
 
 
-def _dscp_map(lab: Lab) -> Diagnosis:
-    rule = "the data's DSCP is lossless in the fabric"
-    data = lab.traffic_classes.data
+def _dscp_map(lab: Lab, data: DataClassSettings) -> Diagnosis:
+    rule = f"the DSCP of {data.name} is lossless in the fabric"
     if data.priority not in lossless_priorities(lab):
         what = f"priority {data.priority} is lossy: drops make go-back-N retransmissions"
         remedy = f"add {data.priority} to switches.pfc.priorities, if the fabric is lossless"

@@ -1,10 +1,13 @@
 """Rates of the reaction point: whether many flows can slow down together, and come back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.lab import LoadedLab
-from emulator.lab.congestion import FixedRate, Swift
+from emulator.lab.congestion import Dcqcn, FixedRate, Swift
+from emulator.lab.documents import dotted
+from emulator.lab.effective import DataClassSettings, data_classes, notification_preset
 from emulator.presets import APPROXIMATE_PRESETS, Sourced
 
 __all__ = ["rate_rules"]
@@ -13,22 +16,40 @@ _FRAME_OVERHEAD_BYTES = 82
 
 
 def rate_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
-    """Findings about DCQCN's parameters and the fabric's rates."""
-    control = loaded.lab.congestion_control
+    """Findings about the congestion control of every class and the fabric's rates."""
     yield from _oversubscription(loaded)
+    items = data_classes(loaded.lab)
+    if any(isinstance(item.congestion_control, Dcqcn) for item in items):
+        yield _notifications(loaded)
+    seen = set()
+    for item in items:
+        if item.congestion_control_path not in seen:
+            seen.add(item.congestion_control_path)
+            yield from _class_rules(loaded, item)
+
+
+def _class_rules(loaded: LoadedLab, item: DataClassSettings) -> Iterator[Diagnosis]:
+    """Findings about one setting of congestion control; a class's own begin with its name."""
+    own = len(item.congestion_control_path) > 1
+    for found in _control_rules(loaded, item):
+        yield replace(found, rule=f"{item.name}: {found.rule}") if own else found
+
+
+def _control_rules(loaded: LoadedLab, item: DataClassSettings) -> Iterator[Diagnosis]:
+    control, place = item.congestion_control, dotted(item.congestion_control_path)
     if isinstance(control, Swift):
         yield _acknowledgements(loaded)
         return
     if isinstance(control, FixedRate):
         finding = "a fixed rate doesn't react: an incast fills buffers and is paused"
-        yield Diagnosis(Level.WARNING, "senders react to congestion", finding, "use dcqcn")
+        remedy = "use dcqcn or swift"
+        yield Diagnosis(Level.WARNING, "senders react to congestion", finding, remedy)
         return
     line_rate_bps = min(link.rate_bps for link in loaded.fabric.nic_links.values())
     values = control.resolve(line_rate_bps)
-    yield _starvation(loaded, values)
-    yield _sum_of_minimum_rates(loaded, values, line_rate_bps)
-    yield _alpha_period(loaded, values, control.preset)
-    yield _notifications(loaded)
+    yield _starvation(loaded, values, place)
+    yield _sum_of_minimum_rates(loaded, values, line_rate_bps, place)
+    yield _alpha_period(loaded, values, place)
     if control.preset in APPROXIMATE_PRESETS:
         finding = f"{control.preset}: {APPROXIMATE_PRESETS[control.preset]}"
         yield Diagnosis(Level.WARNING, "the preset is exact", finding, "keep it in mind")
@@ -43,7 +64,7 @@ def _acknowledgements(loaded: LoadedLab) -> Diagnosis:
     return Diagnosis(Level.GOOD, rule, "Swift measures the fabric's delay only")
 
 
-def _starvation(loaded: LoadedLab, values: dict[str, Sourced]) -> Diagnosis:
+def _starvation(loaded: LoadedLab, values: dict[str, Sourced], place: str) -> Diagnosis:
     """Rule: at R_min a packet takes no longer than an increase period.
 
     Below, a flow at R_min has more increase events than packets that could be marked.
@@ -55,32 +76,33 @@ def _starvation(loaded: LoadedLab, values: dict[str, Sourced]) -> Diagnosis:
     least = -(-frame_bits * 10**9 // period_ns)
     finding = f"{minimum / 1e6:g} Mb/s, 1 packet per increase period is {least / 1e6:.0f} Mb/s"
     if minimum < least:
-        remedy = f"set dcqcn.min_rate_bps to at least {least}, or many flows may never slow down"
+        remedy = f"set {place}.min_rate_bps to at least {least}, or many flows may never slow down"
         return Diagnosis(Level.WARNING, rule, finding, remedy)
     return Diagnosis(Level.GOOD, rule, finding)
 
 
 def _sum_of_minimum_rates(
-    loaded: LoadedLab, values: dict[str, Sourced], line_rate_bps: int
+    loaded: LoadedLab, values: dict[str, Sourced], line_rate_bps: int, place: str
 ) -> Diagnosis:
     rule = "all senders at their minimum fit one link"
     senders = (len(loaded.fabric.nics) - 1) * loaded.lab.transport.qps_per_peer
     total = senders * int(values["min_rate_bps"].value)
     finding = f"{senders} queue pairs x minimum = {total / 1e9:g} of {line_rate_bps / 1e9:g} Gb/s"
     if total >= line_rate_bps:
-        remedy = f"set dcqcn.min_rate_bps below {line_rate_bps // max(senders, 1)}"
+        remedy = f"set {place}.min_rate_bps below {line_rate_bps // max(senders, 1)}"
         return Diagnosis(Level.WRONG, rule, finding, remedy)
     return Diagnosis(Level.GOOD, rule, finding)
 
 
-def _alpha_period(loaded: LoadedLab, values: dict[str, Sourced], preset: str) -> Diagnosis:
+def _alpha_period(loaded: LoadedLab, values: dict[str, Sourced], place: str) -> Diagnosis:
     """Rule of the paper: K > N, or alpha decays between two notifications of a congested flow."""
     rule = "alpha decays slower than notifications come"
     period_ns = int(values["alpha_update_period_ns"].value)
-    interval_ns = int(loaded.lab.notification_point.resolve(preset)["cnp_interval_ns"].value)
+    notifications = loaded.lab.notification_point.resolve(notification_preset(loaded.lab))
+    interval_ns = int(notifications["cnp_interval_ns"].value)
     finding = f"K = {period_ns / 1e3:g} us, N = {interval_ns / 1e3:g} us"
     if values["alpha_update"].value == "on_cnp" and period_ns <= interval_ns:
-        remedy = f"set dcqcn.alpha_update_period_ns above {interval_ns}"
+        remedy = f"set {place}.alpha_update_period_ns above {interval_ns}"
         return Diagnosis(Level.WARNING, rule, finding, remedy)
     return Diagnosis(Level.GOOD, rule, finding)
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.lab import LoadedLab
-from emulator.lab.congestion import Dcqcn
-from emulator.lab.effective import lossless_priorities
+from emulator.lab.effective import lossless_priorities, notification_preset
 from emulator.lab.fabric import Fabric
 
 __all__ = ["routing_rules"]
@@ -42,9 +41,7 @@ def _reordering(loaded: LoadedLab) -> Iterator[Diagnosis]:
         remedy = "set transport.loss_recovery=selective_repeat, or whole windows are sent again"
     level = Level.WARNING if remedy else Level.GOOD
     yield Diagnosis(level, "reordering is no loss", finding, remedy)
-    control = lab.congestion_control
-    fallback = control.preset if isinstance(control, Dcqcn) else "mlx5"
-    if lab.notification_point.resolve(fallback)["cnp_on_nak"].value:
+    if lab.notification_point.resolve(notification_preset(lab))["cnp_on_nak"].value:
         finding = f"switches choose paths by {mode}, and every NAK brings a notification"
         remedy = "set np.cnp_on_nak=false, or senders slow down although no queue is long"
         yield Diagnosis(Level.WARNING, "reordering is no congestion", finding, remedy)

@@ -4,15 +4,24 @@ Each rule appends problems; none raises, so that a user sees all of them at once
 """
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from dataplane.errors import Problem
 from emulator.lab.congestion import FixedRate, Swift
 from emulator.lab.documents import Document, KeyPath
-from emulator.lab.effective import ecn_profile, headroom_bytes, lossless_priorities, shared_bytes
+from emulator.lab.effective import (
+    DataClassSettings,
+    data_classes,
+    ecn_profile,
+    headroom_bytes,
+    lossless_priorities,
+    shared_bytes,
+)
 from emulator.lab.expansion import expand
 from emulator.lab.fabric import Fabric
 from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
+from traffic_profiles.collectives.expansion import ALGORITHMS
 
 __all__ = ["check_lab"]
 
@@ -36,6 +45,8 @@ _Finding = tuple[KeyPath, str, str]
 def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]:
     yield from _thresholds(lab, fabric)
     yield from _classes(lab)
+    yield from _class_names(lab)
+    yield from _class_rules(lab)
     yield from _rates(lab, fabric)
     if expanded:
         yield from _connectivity(fabric)
@@ -64,42 +75,67 @@ def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
 
 def _classes(lab: Lab) -> Iterator[_Finding]:
     classes = lab.traffic_classes
+    tagged = [(item.name, item.path, item.dscp, item.priority) for item in data_classes(lab)]
+    for name, item in (("acknowledgement", classes.acknowledgement), ("cnp", classes.cnp)):
+        tagged.append((name, ("traffic_classes", name), item.dscp, item.priority))
     seen: dict[int, tuple[str, int]] = {}
-    for name, item in (
-        ("data", classes.data),
-        ("acknowledgement", classes.acknowledgement),
-        ("cnp", classes.cnp),
-    ):
-        other = seen.setdefault(item.dscp, (name, item.priority))
-        if other[1] != item.priority:
-            what = (
-                f"is {item.dscp} with priority {item.priority}, but {other[0]} has that DSCP with"
-            )
+    for name, path, dscp, priority in tagged:
+        other = seen.setdefault(dscp, (name, priority))
+        if other[1] != priority:
+            what = f"is {dscp} with priority {priority}, but {other[0]} has that DSCP with"
             remedy = "give one DSCP one priority: switches take the priority from it"
-            yield ("traffic_classes", name, "dscp"), f"{what} priority {other[1]}", remedy
+            yield (*path, "dscp"), f"{what} priority {other[1]}", remedy
+
+
+def _class_names(lab: Lab) -> Iterator[_Finding]:
+    seen = {"data", "acknowledgement", "cnp"}
+    for item in data_classes(lab)[1:]:
+        if item.name in seen:
+            yield (*item.path, "name"), f"is {item.name}, which another class has", "name it anew"
+        seen.add(item.name)
+
+
+def _class_rules(lab: Lab) -> Iterator[_Finding]:
+    for index, item in enumerate(lab.traffic_classes.further):
+        path: KeyPath = ("traffic_classes", "further", index)
+        if not any(fnmatchcase(kind, item.collective) for kind in ALGORITHMS):
+            what = f"is {item.collective}, and no collective is called so"
+            yield (*path, "collective"), what, f"one of {', '.join(ALGORITHMS)}"
+        most = item.max_size_bytes
+        if most is not None and item.min_size_bytes > most:
+            what = f"is {item.min_size_bytes}, above max_size_bytes {most}"
+            yield (*path, "min_size_bytes"), what, "the class would carry nothing"
 
 
 def _rates(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
-    control = lab.congestion_control
+    seen = set()
+    for item in data_classes(lab):
+        if item.congestion_control_path not in seen:
+            seen.add(item.congestion_control_path)
+            yield from _rates_of(item, fabric)
+
+
+def _rates_of(item: DataClassSettings, fabric: Fabric) -> Iterator[_Finding]:
+    control, path = item.congestion_control, item.congestion_control_path
     slowest = min((link.rate_bps for link in fabric.nic_links.values()), default=None)
     if slowest is None:
         return
     if isinstance(control, Swift):
-        yield from _swift(control)
+        yield from _swift(control, path)
         return
     if isinstance(control, FixedRate):
         if control.rate_gbps is not None and control.rate_gbps * 1e9 > slowest:
             what = f"is {control.rate_gbps} Gb/s, above the slowest NIC link"
             remedy = f"give at most {slowest / 1e9:g}"
-            yield ("congestion_control", "rate_gbps"), what, remedy
+            yield (*path, "rate_gbps"), what, remedy
         return
     minimum = control.resolve(slowest)["min_rate_bps"].value
     if isinstance(minimum, int) and minimum > slowest:
         what = f"is {minimum} bit/s, above the slowest NIC link"
-        yield ("congestion_control", "min_rate_bps"), what, f"give less than {slowest}"
+        yield (*path, "min_rate_bps"), what, f"give less than {slowest}"
 
 
-def _swift(control: Swift) -> Iterator[_Finding]:
+def _swift(control: Swift, path: KeyPath) -> Iterator[_Finding]:
     for low, high in (
         ("flow_scaling_min_packets", "flow_scaling_max_packets"),
         ("min_window_packets", "initial_window_packets"),
@@ -109,7 +145,7 @@ def _swift(control: Swift) -> Iterator[_Finding]:
         strictly = low.startswith("flow")
         if least > most or (strictly and least == most):
             what = f"is {least:g}, and {high} is {most:g}"
-            yield ("congestion_control", low), what, f"give less than {high}"
+            yield (*path, low), what, f"give less than {high}"
 
 
 def _connectivity(fabric: Fabric) -> Iterator[_Finding]:

@@ -13,12 +13,13 @@ from emulator.lab.base import LabPart
 from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 from emulator.presets import NOTIFICATION_PRESETS, Sourced, dcqcn_preset
 
-__all__ = ["CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint", "Swift"]
+__all__ = ["Algorithm", "CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint", "Swift"]
 
 _Ratio = Annotated[float, Field(ge=0, le=1)]
 _PeriodNs = Annotated[int, Field(ge=1, le=10**12)]
 _RateBps = Annotated[int, Field(ge=0, le=10**13)]
 _LAB_FILE = "lab file"
+_SWIFT_DEFAULT = "our choice; Swift, SIGCOMM 2020, names the parameter and states no value"
 
 Preset = Literal["paper", "mlx5", "ns3-hpcc", "irdma"]
 
@@ -92,6 +93,12 @@ class FixedRate(LabPart):
     rate_gbps: Annotated[float, Field(gt=0, le=3200)] | None = None
     """Rate of every queue pair, Gb/s; left out, the NIC's line rate."""
 
+    def resolve(self, line_rate_bps: int) -> dict[str, Sourced]:
+        """One value per parameter for NICs of `line_rate_bps`, with its source."""
+        if self.rate_gbps is None:
+            return {"rate_bps": Sourced(line_rate_bps, "line rate of the slowest NIC")}
+        return {"rate_bps": Sourced(round(self.rate_gbps * 1e9), _LAB_FILE)}
+
 
 class Swift(LabPart):
     """Swift: a window steered by the round-trip time. Source: Kumar et al., SIGCOMM 2020.
@@ -126,8 +133,18 @@ class Swift(LabPart):
     timeouts_to_min_window: Annotated[int, Field(ge=1, le=1000)] = 5
     """Timeouts in a row after which the window is the smallest."""
 
+    def resolve(self, _line_rate_bps: int) -> dict[str, Sourced]:
+        """One value per parameter, with its source."""
+        return {
+            name: Sourced(value, _LAB_FILE if name in self.model_fields_set else _SWIFT_DEFAULT)
+            for name, value in self.model_dump(exclude={"algorithm"}).items()
+        }
 
-CongestionControl = Annotated[Dcqcn | Swift | FixedRate, Field(discriminator="algorithm")]
+
+Algorithm = Dcqcn | Swift | FixedRate
+"""Any congestion control; each has `algorithm` and `resolve`."""
+
+CongestionControl = Annotated[Algorithm, Field(discriminator="algorithm")]
 
 
 class NotificationPoint(LabPart):

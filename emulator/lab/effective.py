@@ -2,17 +2,23 @@
 
 from dataclasses import dataclass
 
+from emulator.lab.congestion import Algorithm, Dcqcn
+from emulator.lab.documents import KeyPath
 from emulator.lab.fabric import Fabric
 from emulator.lab.model import Lab
+from emulator.lab.traffic_classes import DataClass, FurtherClass
 from emulator.presets import SWITCH_PRESETS, Sourced
 
 __all__ = [
+    "DataClassSettings",
     "EcnProfile",
+    "data_classes",
     "ecn_priorities",
     "ecn_profile",
     "headroom_bytes",
     "lossless_priorities",
     "needed_headroom_bytes",
+    "notification_preset",
     "shared_bytes",
     "sourced_ecn",
     "strict_priorities",
@@ -22,6 +28,57 @@ _FRAME_OVERHEAD_BYTES = 82
 """Ethernet, IPv4, UDP, BTH, RETH, ICRC and FCS around the payload of a full packet."""
 
 _PAUSE_FRAME_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DataClassSettings:
+    """One class of data packets with everything resolved."""
+
+    name: str
+    """`data`, or the name of a further class."""
+    path: KeyPath
+    """Where the class is in the lab file."""
+    dscp: int
+    priority: int
+    ecn_capable: bool
+    congestion_control: Algorithm
+    """The class's own, else the lab's."""
+    congestion_control_path: KeyPath
+    """Where that is in the lab file."""
+
+
+def data_classes(lab: Lab) -> list[DataClassSettings]:
+    """Every class of data packets, in the order of the engine's numbers."""
+    classes = lab.traffic_classes
+    first: KeyPath = ("traffic_classes", "data")
+    found = [_settings(lab, "data", first, classes.data, classes.data_ecn_capable)]
+    for index, further in enumerate(classes.further):
+        path: KeyPath = ("traffic_classes", "further", index)
+        found.append(_settings(lab, further.name, path, further, further.ecn_capable))
+    return found
+
+
+def _settings(
+    lab: Lab, name: str, path: KeyPath, given: DataClass | FurtherClass, ecn_capable: bool
+) -> DataClassSettings:
+    own = given.congestion_control
+    return DataClassSettings(
+        name=name,
+        path=path,
+        dscp=given.dscp,
+        priority=given.priority,
+        ecn_capable=ecn_capable,
+        congestion_control=lab.congestion_control if own is None else own,
+        congestion_control_path=(() if own is None else path) + ("congestion_control",),
+    )
+
+
+def notification_preset(lab: Lab) -> str:
+    """Preset that the notification point falls back on: of the first class with DCQCN."""
+    for item in data_classes(lab):
+        if isinstance(item.congestion_control, Dcqcn):
+            return item.congestion_control.preset
+    return "mlx5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +118,11 @@ def ecn_priorities(lab: Lab) -> list[int]:
     given = lab.switches.ecn.priorities
     if not lab.switches.ecn.enabled:
         return []
-    return sorted(set(given)) if given is not None else [lab.traffic_classes.data.priority]
+    return sorted(set(given)) if given is not None else _data_priorities(lab)
+
+
+def _data_priorities(lab: Lab) -> list[int]:
+    return sorted({item.priority for item in data_classes(lab)})
 
 
 def lossless_priorities(lab: Lab) -> list[int]:
@@ -71,7 +132,7 @@ def lossless_priorities(lab: Lab) -> list[int]:
         return []
     if pfc.priorities is not None:
         return sorted(set(pfc.priorities))
-    return [lab.traffic_classes.data.priority]
+    return _data_priorities(lab)
 
 
 def strict_priorities(lab: Lab) -> list[int]:

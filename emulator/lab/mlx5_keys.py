@@ -18,27 +18,53 @@ __all__ = ["translate_mlx5_keys"]
 
 def translate_mlx5_keys(document: Document) -> list[Problem]:
     """Translate in place; returns what can't be translated."""
-    problems = _translate(document, "congestion_control", REACTION_NAMES)
-    problems += _translate(document, "notification_point", NOTIFICATION_NAMES)
-    section = document.data.get("congestion_control")
-    if isinstance(section, dict):
-        problems += _translate_clamp(document, section)
-        problems += _translate_fixed(document, section)
+    problems = _translate(document, ("notification_point",), NOTIFICATION_NAMES)
+    for path in _congestion_controls(document):
+        problems += _translate(document, path, REACTION_NAMES)
+        section = _section(document, path)
+        if section is not None:
+            problems += _translate_clamp(document, path, section)
+            problems += _translate_fixed(document, path, section)
     return problems
 
 
+def _congestion_controls(document: Document) -> list[KeyPath]:
+    """Where congestion control can be set: for the lab, and in every class of data packets."""
+    further = _at(document.data, ("traffic_classes", "further"))
+    count = len(further) if isinstance(further, list) else 0
+    classes: list[KeyPath] = [("traffic_classes", "data")]
+    classes += [("traffic_classes", "further", index) for index in range(count)]
+    return [("congestion_control",), *((*path, "congestion_control") for path in classes)]
+
+
+def _section(document: Document, path: KeyPath) -> dict[str, Any] | None:
+    section = _at(document.data, path)
+    return section if isinstance(section, dict) else None
+
+
+def _at(container: Any, path: KeyPath) -> Any:
+    for part in path:
+        if isinstance(container, list) and isinstance(part, int) and part < len(container):
+            container = container[part]
+        elif isinstance(container, dict):
+            container = container.get(part)
+        else:
+            return None
+    return container
+
+
 def _translate(
-    document: Document, section_name: str, names: Mapping[str, Translation]
+    document: Document, parent: KeyPath, names: Mapping[str, Translation]
 ) -> list[Problem]:
-    section = document.data.get(section_name)
-    if not isinstance(section, dict):
+    section = _section(document, parent)
+    if section is None:
         return []
     problems = []
     for theirs in [key for key in section if key in names]:
         rule = names[theirs]
-        path: KeyPath = (section_name, theirs)
+        path: KeyPath = (*parent, theirs)
         value = section.pop(theirs)
-        if (section_name, rule.key) in document.options:
+        if (*parent, rule.key) in document.options:
             continue
         problem = _range_problem(document, path, value, rule)
         if problem is None and rule.key in section and path not in document.options:
@@ -47,7 +73,7 @@ def _translate(
         if problem is not None:
             problems.append(problem)
             continue
-        _rename(document, path, (section_name, rule.key))
+        _rename(document, path, (*parent, rule.key))
         section[rule.key] = rule.convert(value)
     return problems
 
@@ -61,12 +87,12 @@ def _range_problem(
     return document.problem(path, f"is {value!r}", remedy)
 
 
-def _translate_clamp(document: Document, section: dict[str, Any]) -> list[Problem]:
+def _translate_clamp(document: Document, parent: KeyPath, section: dict[str, Any]) -> list[Problem]:
     given = {name: section.pop(name) for name in CLAMP_NAMES if name in section}
-    if not given or ("congestion_control", "clamp_target_rate") in document.options:
+    if not given or (*parent, "clamp_target_rate") in document.options:
         return []
     problems = [
-        document.problem(("congestion_control", name), f"is {value!r}", "give 0 or 1")
+        document.problem((*parent, name), f"is {value!r}", "give 0 or 1")
         for name, value in given.items()
         if value not in (0, 1)
     ]
@@ -75,14 +101,12 @@ def _translate_clamp(document: Document, section: dict[str, Any]) -> list[Proble
             given.get(name, off) for name, off in zip(CLAMP_NAMES, (0, 1), strict=True)
         )
         for name in given:
-            _rename(
-                document, ("congestion_control", name), ("congestion_control", "clamp_target_rate")
-            )
+            _rename(document, (*parent, name), (*parent, "clamp_target_rate"))
         section["clamp_target_rate"] = clamp_mode(always, after_time)
     return problems
 
 
-def _translate_fixed(document: Document, section: dict[str, Any]) -> list[Problem]:
+def _translate_fixed(document: Document, parent: KeyPath, section: dict[str, Any]) -> list[Problem]:
     """Two parameters that only have their default here."""
     problems = []
     for name, only, meaning in (
@@ -91,7 +115,7 @@ def _translate_fixed(document: Document, section: dict[str, Any]) -> list[Proble
     ):
         if name in section and section.pop(name) != only:
             what = f"is not {only}, and only {only} ({meaning}) is modelled"
-            problems.append(document.problem(("congestion_control", name), what, "remove it"))
+            problems.append(document.problem((*parent, name), what, "remove it"))
     return problems
 
 

@@ -15,6 +15,7 @@ from emulator.lab.impairments import Impairment
 from emulator.lab.namespaces import Namespaces
 from emulator.lab.switches import Switches
 from emulator.lab.topology import Topology
+from emulator.lab.traffic_classes import TrafficClasses
 
 __all__ = [
     "AdaptiveRetransmission",
@@ -25,13 +26,8 @@ __all__ = [
     "Lab",
     "Placement",
     "Telemetry",
-    "TrafficClass",
-    "TrafficClasses",
     "Transport",
 ]
-
-_Priority = Annotated[int, Field(ge=0, le=7)]
-_Dscp = Annotated[int, Field(ge=0, le=63)]
 
 
 class AdaptiveRetransmission(LabPart):
@@ -92,47 +88,6 @@ class Transport(LabPart):
     Mittal et al., SIGCOMM 2018."""
     adaptive_retransmission: AdaptiveRetransmission | None = None
     """The timer adapts; left out, it is constant."""
-
-
-class TrafficClass(LabPart):
-    """How one kind of packet is tagged and queued."""
-
-    dscp: _Dscp
-    """Differentiated services codepoint; the switches take the priority from it."""
-    priority: _Priority
-    """Priority in every queue."""
-
-
-class DataClass(TrafficClass):
-    """Data packets. Source: DSCP 26 and priority 3, the adapter vendors' RoCE defaults."""
-
-    dscp: _Dscp = 26
-    """Differentiated services codepoint."""
-    priority: _Priority = 3
-    """Priority in every queue."""
-
-
-class CnpClass(TrafficClass):
-    """Congestion notification packets. Source: mlx5 cnp_dscp 48, cnp_802p_prio 6."""
-
-    dscp: _Dscp = 48
-    """Differentiated services codepoint."""
-    priority: _Priority = 6
-    """Priority in every queue."""
-
-
-class TrafficClasses(LabPart):
-    """Tags of the three kinds of packets."""
-
-    data: DataClass = DataClass()
-    """Data."""
-    data_ecn_capable: bool = True
-    """Data packets carry ECT(0): traffic class 106."""
-    acknowledgement: DataClass = DataClass()
-    """ACK and NAK. A reliable connection has one traffic class for all that it sends, so the
-    default is the data's."""
-    cnp: CnpClass = CnpClass()
-    """Congestion notification."""
 
 
 class CollectiveRule(LabPart):
@@ -248,7 +203,7 @@ class Lab(LabPart):
     transport: Transport = Transport()
     """RoCEv2 reliable connections."""
     congestion_control: CongestionControl = Dcqcn(algorithm="dcqcn")
-    """The sender's algorithm."""
+    """The senders' algorithm in every traffic class that names none."""
     notification_point: NotificationPoint = NotificationPoint()
     """The receiver's part of DCQCN."""
     collectives: Collectives = Collectives()

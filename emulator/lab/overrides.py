@@ -63,7 +63,7 @@ def known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
     candidates: list[Any] = [model]
     for part in path:
         candidates = [inner for kind in candidates for inner in _children(kind, part)]
-    return [key for kind in candidates for key in _known_keys(kind)]
+    return [key for kind in candidates for key in _known_keys(kind)] + _mlx5_keys(path)
 
 
 def all_paths(model: type[BaseModel]) -> list[str]:
@@ -150,7 +150,8 @@ def _keys_missing_at(model: type[BaseModel], path: KeyPath) -> tuple[int, list[s
         for candidate in candidates:
             inner.extend(_children(candidate, part))
             known.extend(_known_keys(candidate))
-        if part in _MLX5_KEYS.get(str(path[0]), ()) and position == 1:
+        known.extend(_mlx5_keys(path[:position]))
+        if part in _mlx5_keys(path[:position]):
             return None
         if not inner:
             return position, known
@@ -170,6 +171,11 @@ def _children(kind: Any, part: str | int) -> Iterator[Any]:
         yield from alternatives(arguments[0])
     elif origin is dict:
         yield from alternatives(arguments[1])
+
+
+def _mlx5_keys(path: KeyPath) -> list[str]:
+    """The names of mlx5 that the mapping at `path` may have as well."""
+    return sorted(_MLX5_KEYS.get(str(path[-1]), ())) if path else []
 
 
 def _known_keys(kind: Any) -> list[str]:

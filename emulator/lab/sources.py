@@ -1,7 +1,13 @@
 """Every value that a preset or formula decides, with its source: for `lab show` and `run.json`."""
 
-from emulator.lab.congestion import Dcqcn
-from emulator.lab.effective import headroom_bytes, shared_bytes, sourced_ecn
+from emulator.lab.documents import dotted
+from emulator.lab.effective import (
+    data_classes,
+    headroom_bytes,
+    notification_preset,
+    shared_bytes,
+    sourced_ecn,
+)
 from emulator.lab.loading import LoadedLab
 from emulator.lab.model import Lab
 from emulator.presets import Sourced
@@ -10,16 +16,23 @@ __all__ = ["sourced_tables"]
 
 
 def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
-    """Title -> parameter -> value with its source, for everything that a preset decides."""
+    """Title -> parameter -> value with its source, for everything that a preset decides.
+
+    `congestion_control` is that of the data class, `traffic_classes.NAME.congestion_control` that
+    of a further one.
+    """
     lab, fabric = loaded.lab, loaded.fabric
-    control = lab.congestion_control
     line_rate_bps = min(link.rate_bps for link in fabric.nic_links.values())
     tables: dict[str, dict[str, Sourced]] = {}
-    fallback = "mlx5"
-    if isinstance(control, Dcqcn):
-        fallback = control.preset
-        tables["congestion_control"] = control.resolve(line_rate_bps)
-    tables["notification_point"] = lab.notification_point.resolve(fallback)
+    for item in data_classes(lab):
+        title = "congestion_control"
+        if item.name != "data":
+            title = f"traffic_classes.{item.name}.congestion_control"
+        control = item.congestion_control
+        place = f"lab file: {dotted(item.congestion_control_path)}"
+        algorithm = {"algorithm": Sourced(control.algorithm, place)}
+        tables[title] = algorithm | control.resolve(line_rate_bps)
+    tables["notification_point"] = lab.notification_point.resolve(notification_preset(lab))
     tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
     if fabric.switches:
         formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"

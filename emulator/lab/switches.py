@@ -26,7 +26,7 @@ class Ecn(LabPart):
     pmax_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
     """Probability of a mark at `kmax_bytes`."""
     priorities: list[_Priority] | None = None
-    """Priorities that mark; left out, the one of the data packets."""
+    """Priorities that mark; left out, those of the data packets."""
 
 
 class PfcWatchdog(LabPart):
@@ -46,7 +46,7 @@ class Pfc(LabPart):
     enabled: bool = True
     """Off: every priority is lossy and drops at the tail."""
     priorities: list[_Priority] | None = None
-    """Lossless priorities; left out, the one of the data packets."""
+    """Lossless priorities; left out, those of the data packets."""
     xoff_bytes: _Bytes | None = None
     """Pause when one ingress holds more; left out, the dynamic threshold."""
     xon_offset_bytes: _Bytes = 16_384

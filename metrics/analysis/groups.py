@@ -11,7 +11,7 @@ from metrics.analysis.quantiles import distribution, quantile
 
 __all__ = ["GROUP_KEYS", "collective_groups", "flow_groups"]
 
-GROUP_KEYS = ("kind", "algorithm", "size_bytes", "ranks")
+GROUP_KEYS = ("kind", "algorithm", "size_bytes", "ranks", "traffic_class")
 """What makes collectives comparable."""
 
 

@@ -11,11 +11,11 @@ __all__ = ["COLUMNS", "collective_table", "rank_spans"]
 
 COLUMNS = (
     "instance", "iteration", "kind", "group", "ranks", "algorithm", "size_bytes",
-    "traced_size_bytes", "label", "complete", "start_ns", "last_start_ns", "end_ns",
-    "completion_time_ns", "completion_time_after_last_arrival_ns", "straggler_rank", "last_rank",
-    "busbw_factor", "serial_steps", "path_latency_ns", "ideal_ns", "ideal_ratio", "algbw_GBps",
-    "busbw_GBps", "bytes_sent", "bytes_received", "bytes_expected", "retransmitted_packets",
-    "marked_packets", "cnps",
+    "traced_size_bytes", "label", "traffic_class", "complete", "start_ns", "last_start_ns",
+    "end_ns", "completion_time_ns", "completion_time_after_last_arrival_ns", "straggler_rank",
+    "last_rank", "busbw_factor", "serial_steps", "path_latency_ns", "ideal_ns", "ideal_ratio",
+    "algbw_GBps", "busbw_GBps", "bytes_sent", "bytes_received", "bytes_expected",
+    "retransmitted_packets", "marked_packets", "cnps",
 )  # fmt: skip
 """Columns of `collectives.parquet`. `straggler_rank` started last, `last_rank` ended last; GB/s are
 10^9 bytes a second; `ideal_ratio` is the ideal time over the completion time."""
@@ -123,6 +123,8 @@ def _instance_times(spans: pl.DataFrame) -> pl.DataFrame:
 def _facts(instances: pl.DataFrame) -> pl.DataFrame:
     """The instances with the number of their ranks, the busbw factor and the serial steps."""
     named = instances.with_columns(pl.col("ranks").list.len().cast(pl.UInt32))
+    if "traffic_class" not in named.columns:
+        named = named.with_columns(traffic_class=pl.lit("data"))
     kinds = named.select("kind", "algorithm", "ranks").unique()
     return named.join(
         kinds.with_columns(

@@ -171,8 +171,8 @@ _FLOW_LINK_SCHEMA = {
 }  # fmt: skip
 _QP_SCHEMA = {
     "time_ps": pl.UInt64, "source_rank": pl.UInt32, "destination_rank": pl.UInt32,
-    "qp": pl.UInt32, "current_rate_bps": pl.Float64, "target_rate_bps": pl.Float64,
-    "alpha": pl.Float64,
+    "qp": pl.UInt32, "traffic_class": pl.UInt8, "current_rate_bps": pl.Float64,
+    "target_rate_bps": pl.Float64, "alpha": pl.Float64,
 }  # fmt: skip
 
 

@@ -159,8 +159,14 @@ def _fabric(job: Mapping[str, Any]) -> str:
 
 
 def _congestion_control(job: Mapping[str, Any]) -> str:
-    """The algorithm's name."""
-    return str(job.get("congestion_control", {}).get("algorithm", ""))
+    """The algorithm's name; with several classes of data packets, each one's."""
+    first = str(job.get("congestion_control", {}).get("algorithm", ""))
+    further = job.get("further_classes", [])
+    if not further:
+        return first
+    named = [("data", first)]
+    named += [(item["name"], item["congestion_control"]["algorithm"]) for item in further]
+    return ", ".join(f"{name}: {algorithm}" for name, algorithm in named)
 
 
 def _conservation(check: Mapping[str, Any]) -> str:

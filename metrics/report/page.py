@@ -217,11 +217,20 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
 
 
 def _senders(records: RunRecords) -> tuple[str, Raw]:
-    chart = rates.sender_rates(
-        records.qps, str(records.run["job"].get("congestion_control", {}).get("algorithm", "dcqcn"))
-    )
-    block = chart_block(chart, "No rates were sampled.")
-    return "Senders", element("div", block, class_="charts")
+    job = records.run["job"]
+    first = str(job.get("congestion_control", {}).get("algorithm", "dcqcn"))
+    classes = [("", first)]
+    if further := job.get("further_classes"):
+        classes = [("data", first)]
+        classes += [(one["name"], one["congestion_control"]["algorithm"]) for one in further]
+    blocks = [
+        chart_block(
+            rates.sender_rates(records.qps.filter(traffic_class=number), algorithm, name),
+            f"No rates were sampled{f' in class {name}' if name else ''}.",
+        )
+        for number, (name, algorithm) in enumerate(classes)
+    ]
+    return "Senders", element("div", *blocks, class_="charts")
 
 
 def _counters(records: RunRecords) -> tuple[str, Raw]:

@@ -80,7 +80,7 @@ def _collective_row(row: Mapping[str, Any]) -> list[Cell]:
     if row["incomplete"]:
         count += f" + {row['incomplete']} incomplete"
     return [
-        Cell(", ".join(filter(None, (kind_text(row["kind"]), row["algorithm"])))),
+        Cell(_carried_as(row)),
         Cell(str(names[0]) if len(names) == 1 else f"{len(names)} groups"),
         _number(str(row["ranks"]), row["ranks"]),
         _number(size_text(row["size_bytes"]), row["size_bytes"]),
@@ -97,6 +97,14 @@ def _collective_row(row: Mapping[str, Any]) -> list[Cell]:
         _number(count_text(row["marked_packets"]), row["marked_packets"]),
         _number(count_text(row["retransmitted_packets"]), row["retransmitted_packets"]),
     ]
+
+
+def _carried_as(row: Mapping[str, Any]) -> str:
+    """Kind and algorithm; the traffic class where it is a further one."""
+    parts = [kind_text(row["kind"]), row["algorithm"]]
+    if row["traffic_class"] != "data":
+        parts.append(f"class {row['traffic_class']}")
+    return ", ".join(filter(None, parts))
 
 
 def _bounded(ratio: float | None) -> Cell:

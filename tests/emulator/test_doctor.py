@@ -21,10 +21,10 @@ def test_no_shipped_lab_has_anything_wrong(name: str) -> None:
     ("override", "rule", "level"),
     [
         ("traffic_classes.data_ecn_capable=false", "data packets are ECN-capable", Level.WRONG),
-        ("ecn.priorities=[0]", "the data's priority is marked", Level.WRONG),
+        ("ecn.priorities=[0]", "the priority of data is marked", Level.WRONG),
         ("traffic_classes.cnp={dscp: 26, priority: 3}", "notifications are never paused", 2),
         ("switches.strict_priorities=[]", "notifications go first", Level.WARNING),
-        ("pfc.priorities=[4]", "the data's DSCP is lossless in the fabric", Level.WARNING),
+        ("pfc.priorities=[4]", "the DSCP of data is lossless in the fabric", Level.WARNING),
         ("ecn={kmin_bytes: 4000000, kmax_bytes: 5000000}", "marking begins before pausing", 2),
         ("pfc.headroom_bytes=1000", "headroom holds what is in flight", Level.WRONG),
         ("pfc.xon_offset_bytes=100", "resuming is two packets below pausing", Level.WARNING),

@@ -15,7 +15,7 @@ impl PyProgram {
     #[new]
     #[pyo3(signature = (
         *, rank, kind, peer, size_bytes, duration_ps, lane, peer_op, instance, row, dep_offsets, deps,
-        channel=None
+        channel=None, traffic_class=None
     ))]
     #[allow(clippy::too_many_arguments)] // The columns of a program.
     fn new(
@@ -31,6 +31,7 @@ impl PyProgram {
         dep_offsets: PyReadonlyArray1<'_, u32>,
         deps: PyReadonlyArray1<'_, u32>,
         channel: Option<PyReadonlyArray1<'_, u16>>,
+        traffic_class: Option<PyReadonlyArray1<'_, u8>>,
     ) -> PyResult<Self> {
         if instance.len()? != kind.len()? || row.len()? != kind.len()? {
             return Err(PyValueError::new_err("instance and row must be as long as kind"));
@@ -46,6 +47,7 @@ impl PyProgram {
             dep_offsets: dep_offsets.as_array().to_vec(),
             deps: deps.as_array().to_vec(),
             channel: channel.map_or_else(Vec::new, |channel| channel.as_array().to_vec()),
+            class: traffic_class.map_or_else(Vec::new, |class| class.as_array().to_vec()),
         })))
     }
 

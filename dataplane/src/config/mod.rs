@@ -29,8 +29,11 @@ pub struct JobConfig {
     pub transport: TransportConfig,
     /// Traffic classes: how packets are tagged and queued.
     pub classes: ClassConfig,
-    /// Congestion control of every sender.
+    /// Congestion control of every sender of data class 0, the one of `classes`.
     pub congestion_control: CongestionControlConfig,
+    /// Data classes 1, 2, ...; none if missing.
+    #[serde(default)]
+    pub further_classes: Vec<DataClassConfig>,
     /// Notification point of every receiver.
     pub notification_point: NotificationPointConfig,
     /// Time series kept while the job runs.
@@ -45,6 +48,32 @@ pub struct JobConfig {
 }
 
 impl JobConfig {
+    /// Number of data classes.
+    pub fn data_classes(&self) -> usize {
+        1 + self.further_classes.len()
+    }
+
+    /// Tags of the packets of a data class.
+    pub fn tags(&self, class: u8) -> ClassConfig {
+        self.further(class).map_or(self.classes, |further| ClassConfig {
+            data_dscp: further.dscp,
+            data_priority: further.priority,
+            data_ecn_capable: further.ecn_capable,
+            ack_dscp: further.dscp,
+            ack_priority: further.priority,
+            ..self.classes
+        })
+    }
+
+    /// Congestion control of the senders of a data class.
+    pub fn congestion_control_of(&self, class: u8) -> &CongestionControlConfig {
+        self.further(class).map_or(&self.congestion_control, |further| &further.congestion_control)
+    }
+
+    fn further(&self, class: u8) -> Option<&DataClassConfig> {
+        self.further_classes.get(usize::from(class).checked_sub(1)?)
+    }
+
     /// MAC address of a node; zeros for one that there is not.
     pub fn mac(&self, node: NodeId) -> [u8; 6] {
         match node {

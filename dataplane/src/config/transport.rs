@@ -1,5 +1,6 @@
 //! The reliable connection, and how its packets are tagged.
 
+use super::CongestionControlConfig;
 use serde::Deserialize;
 
 /// RoCEv2 RC parameters.
@@ -107,4 +108,21 @@ pub struct ClassConfig {
     pub cnp_dscp: u8,
     /// Priority of congestion notification packets.
     pub cnp_priority: u8,
+}
+
+/// One more class of data packets, which queue pairs of its own carry. Acknowledgements have the tags
+/// of their class: a reliable connection has one traffic class for all that it sends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataClassConfig {
+    /// Unique name, for messages.
+    pub name: String,
+    /// DSCP of its packets.
+    pub dscp: u8,
+    /// Priority of its packets, 0 to 7.
+    pub priority: u8,
+    /// Its data packets are ECN-capable (ECT(0)).
+    pub ecn_capable: bool,
+    /// Congestion control of its senders.
+    pub congestion_control: CongestionControlConfig,
 }

@@ -31,6 +31,7 @@ impl<'a> HostBuilder<'a> {
         let numbering = Numbering {
             seed: config.seed,
             qps_per_peer: config.transport.qps_per_peer,
+            classes: config.data_classes() as u32,
             nic_of_rank: &topology.nic_of_rank,
         };
         let mut connections: BTreeMap<u32, Vec<Connection>> = BTreeMap::new();

@@ -25,7 +25,9 @@ pub struct Connection {
     pub source_rank: u32,
     /// Rank that receives.
     pub destination_rank: u32,
-    /// Number among the connections of this ordered pair.
+    /// Data class of its messages.
+    pub class: u8,
+    /// Number among the connections of this ordered pair and class.
     pub index: u32,
     /// Queue pair number at the source.
     pub source_qp: u32,
@@ -48,8 +50,10 @@ pub fn first_qp(seed: u64, rank: u32) -> u32 {
 pub struct Numbering<'a> {
     /// Seed of the job.
     pub seed: u64,
-    /// Connections of each ordered pair.
+    /// Connections of each ordered pair and data class.
     pub qps_per_peer: u32,
+    /// Data classes.
+    pub classes: u32,
     /// NIC index of each rank of the job.
     pub nic_of_rank: &'a BTreeMap<u32, u32>,
 }
@@ -57,32 +61,38 @@ pub struct Numbering<'a> {
 impl Numbering<'_> {
     /// Queue pair numbers that a NIC may have, counted from its first.
     pub fn qps_per_nic(&self) -> u64 {
-        2 * self.nic_of_rank.len() as u64 * u64::from(self.qps_per_peer)
+        let blocks = 2 * self.nic_of_rank.len() as u64 * u64::from(self.classes);
+        blocks * u64::from(self.qps_per_peer)
     }
 
     /// Number at `rank` of a connection with `peer`: two blocks for each NIC of the job, one for
-    /// sending to it and one for receiving from it.
-    fn qp(&self, rank: u32, peer: u32, is_source: bool, index: u32) -> u32 {
+    /// sending to it and one for receiving from it; `slot` is the place in the block.
+    fn qp(&self, rank: u32, peer: u32, is_source: bool, slot: u32) -> u32 {
         let block = 2 * self.nic_of_rank[&peer] + u32::from(!is_source);
-        first_qp(self.seed, rank) + block * self.qps_per_peer + index
+        first_qp(self.seed, rank) + block * self.qps_per_peer * self.classes + slot
     }
 
-    fn connect(&self, source_rank: u32, destination_rank: u32, index: u32) -> Connection {
+    fn connect(&self, (source_rank, destination_rank, class): Flow, index: u32) -> Connection {
+        let slot = u32::from(class) * self.qps_per_peer + index;
         let stream = u64::from(source_rank) << 32 | u64::from(destination_rank);
-        let mut random = Random::new(self.seed ^ u64::from(index) << 1 ^ 1, stream);
+        let mut random = Random::new(self.seed ^ u64::from(slot) << 1 ^ 1, stream);
         Connection {
             source_rank,
             destination_rank,
+            class,
             index,
-            source_qp: self.qp(source_rank, destination_rank, true, index),
-            destination_qp: self.qp(destination_rank, source_rank, false, index),
+            source_qp: self.qp(source_rank, destination_rank, true, slot),
+            destination_qp: self.qp(destination_rank, source_rank, false, slot),
             psn: random.next_u64() as u32 & MASK_24,
             reverse_psn: random.next_u64() as u32 & MASK_24,
         }
     }
 }
 
-/// All connections of some ranks, ordered by source, destination and index.
+/// Source, destination and data class.
+type Flow = (u32, u32, u8);
+
+/// All connections of some ranks, ordered by source, destination, class and index.
 pub fn plan_connections(
     numbering: &Numbering<'_>,
     programs: &[Arc<Program>],
@@ -91,33 +101,41 @@ pub fn plan_connections(
     if above_all > u64::from(MASK_24) {
         return Err(ConfigError::new("a NIC may need more than 2^24 queue pairs"));
     }
-    let pairs = communicating_pairs(programs);
-    if let Some(rank) = pairs
+    let flows = flows(programs);
+    if let Some((rank, _, class)) =
+        flows.iter().find(|(_, _, class)| u32::from(*class) >= numbering.classes)
+    {
+        return Err(ConfigError::new(format!(
+            "rank {rank} has a message of class {class}, and there are {}",
+            numbering.classes
+        )));
+    }
+    if let Some(rank) = flows
         .iter()
-        .flat_map(|(source, destination)| [source, destination])
+        .flat_map(|(source, destination, _)| [source, destination])
         .find(|rank| !numbering.nic_of_rank.contains_key(rank))
     {
         return Err(ConfigError::new(format!("rank {rank} is a peer and has no NIC")));
     }
-    let connect = |(source, destination): (u32, u32)| {
-        (0..numbering.qps_per_peer).map(move |index| numbering.connect(source, destination, index))
-    };
-    Ok(pairs.into_iter().flat_map(connect).collect())
+    let connect =
+        |flow: Flow| (0..numbering.qps_per_peer).map(move |index| numbering.connect(flow, index));
+    Ok(flows.into_iter().flat_map(connect).collect())
 }
 
-/// Ordered pairs (source, destination) with at least one message.
-fn communicating_pairs(programs: &[Arc<Program>]) -> BTreeSet<(u32, u32)> {
-    let mut pairs = BTreeSet::new();
+/// Flows with at least one message.
+fn flows(programs: &[Arc<Program>]) -> BTreeSet<Flow> {
+    let mut flows = BTreeSet::new();
     for program in programs {
         for op in 0..program.len() {
+            let (peer, class) = (program.peer[op], program.class_of(op as u32));
             match program.op_kind(op as u32) {
-                OpKind::Send => pairs.insert((program.rank, program.peer[op])),
-                OpKind::Receive => pairs.insert((program.peer[op], program.rank)),
+                OpKind::Send => flows.insert((program.rank, peer, class)),
+                OpKind::Receive => flows.insert((peer, program.rank, class)),
                 OpKind::Delay | OpKind::Join => false,
             };
         }
     }
-    pairs
+    flows
 }
 
 #[cfg(test)]
@@ -132,7 +150,7 @@ mod tests {
         programs: &[Arc<Program>],
     ) -> Vec<Connection> {
         let nic_of_rank = (0..ranks).map(|rank| (rank, rank)).collect();
-        let numbering = Numbering { seed, qps_per_peer, nic_of_rank: &nic_of_rank };
+        let numbering = Numbering { seed, qps_per_peer, classes: 2, nic_of_rank: &nic_of_rank };
         plan_connections(&numbering, programs).expect("few queue pairs")
     }
 
@@ -161,6 +179,31 @@ mod tests {
             assert_eq!(part.len(), 2 * 3 * 2);
             assert!(part.iter().all(|connection| whole.contains(connection)));
         }
+    }
+
+    #[test]
+    fn a_class_has_connections_of_its_own() {
+        let mut programs = workloads::ring(3, 1, 1);
+        let mut first = (*programs[0]).clone();
+        first.class = vec![1; first.len()];
+        programs[0] = Arc::new(first);
+        let connections = plan(1, 2, 3, &programs);
+        let of_class = |class| connections.iter().filter(move |c| c.class == class);
+        assert_eq!((of_class(0).count(), of_class(1).count()), (3 * 2, 2 * 2));
+        assert!(of_class(1).all(|c| c.source_rank == 0 || c.destination_rank == 0));
+        let numbers: BTreeSet<u32> = connections.iter().map(|c| c.source_qp).collect();
+        assert_eq!(numbers.len(), connections.len());
+    }
+
+    #[test]
+    fn a_class_that_is_not_configured_is_refused() {
+        let mut program = (*workloads::ring(2, 1, 1)[0]).clone();
+        program.class = vec![2; program.len()];
+        let nic_of_rank = (0..2).map(|rank| (rank, rank)).collect();
+        let numbering =
+            Numbering { seed: 1, qps_per_peer: 1, classes: 2, nic_of_rank: &nic_of_rank };
+        let refusal = plan_connections(&numbering, &[Arc::new(program)]).expect_err("class 2 of 2");
+        assert!(refusal.to_string().contains("of class 2, and there are 2"), "{refusal}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One rank on its NIC: the program's messages go to the NIC, the NIC's events to the program.
 
 use super::executor::{Action, Completion, Executor};
-use super::nic::{Departure, Nic, NicEvent};
+use super::nic::{Departure, Nic, NicEvent, Route};
 use crate::roce::Frame;
 use crate::roce::queue_pair::FailureReason;
 
@@ -126,13 +126,17 @@ impl Host {
         match action {
             Action::Delay { op, at_ps } => outputs.push(HostOutput::Delay { op, at_ps }),
             Action::Post { op, peer, size_bytes, peer_op } => {
-                let channel = self.executor.program().channel_of(op);
-                self.nic.post(now_ps, (peer, channel), op, size_bytes, peer_op);
+                self.nic.post(now_ps, self.route(op, peer), op, size_bytes, peer_op);
             }
             Action::Clear { op, peer, peer_op } => {
-                self.nic.clear_to_send(now_ps, peer, op, peer_op);
+                self.nic.clear_to_send(now_ps, self.route(op, peer), op, peer_op);
             }
         }
+    }
+
+    fn route(&self, op: u32, peer_rank: u32) -> Route {
+        let program = self.executor.program();
+        Route { peer_rank, class: program.class_of(op), channel: program.channel_of(op) }
     }
 
     fn handle_nic_event(&mut self, now_ps: u64, event: NicEvent) {

@@ -66,6 +66,8 @@ pub struct Program {
     pub peer_op: Vec<u32>,
     /// Channel of a SEND; empty if all are of channel 0.
     pub channel: Vec<u16>,
+    /// Data class of a SEND or RECV; empty if all are of class 0.
+    pub class: Vec<u8>,
     /// `deps[dep_offsets[i]..dep_offsets[i + 1]]` must be complete before operation `i` starts.
     pub dep_offsets: Vec<u32>,
     /// Operations that others wait for.
@@ -92,6 +94,11 @@ impl Program {
     /// Channel of SEND `op`.
     pub fn channel_of(&self, op: u32) -> u16 {
         self.channel.get(op as usize).copied().unwrap_or(0)
+    }
+
+    /// Data class of SEND or RECV `op`.
+    pub fn class_of(&self, op: u32) -> u8 {
+        self.class.get(op as usize).copied().unwrap_or(0)
     }
 
     /// Operations that `op` waits for.
@@ -146,6 +153,9 @@ impl Program {
         ];
         if !self.channel.is_empty() && self.channel.len() != n {
             return Err(self.wrong(format!("channel does not fit {n} operations")));
+        }
+        if !self.class.is_empty() && self.class.len() != n {
+            return Err(self.wrong(format!("class does not fit {n} operations")));
         }
         for (name, length) in columns {
             if length != n {
@@ -242,7 +252,8 @@ fn check_counterparts(
             && other.op_kind(peer_op) == expected
             && other.peer[index] == program.rank
             && other.peer_op[index] as usize == op
-            && other.size_bytes[index] == program.size_bytes[op];
+            && other.size_bytes[index] == program.size_bytes[op]
+            && other.class_of(peer_op) == program.class_of(op as u32);
         if !symmetric {
             return Err(program.wrong(format!(
                 "op {op} ({}, {} B) is not matched by op {peer_op} of rank {peer}",
@@ -285,6 +296,13 @@ mod tests {
         let mut programs = pair();
         programs[1].size_bytes[0] = 99;
         assert!(message(&programs).contains("op 0 (send, 100 B) is not matched by op 0 of rank 1"));
+    }
+
+    #[test]
+    fn a_counterpart_of_another_class_is_refused() {
+        let mut programs = pair();
+        programs[1].class = vec![1];
+        assert!(message(&programs).contains("is not matched by op 0 of rank 1"));
     }
 
     #[test]

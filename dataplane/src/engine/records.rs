@@ -232,6 +232,7 @@ impl<M: Medium> World<M> {
             "source_rank": U32 = row.source_rank,
             "destination_rank": U32 = row.destination_rank,
             "qp": U32 = row.qp,
+            "traffic_class": U8 = row.class,
             "current_rate_bps": U64 = row.current_rate_bps,
             "target_rate_bps": U64 = row.target_rate_bps,
             "alpha": F64 = row.alpha,

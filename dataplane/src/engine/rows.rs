@@ -15,7 +15,7 @@ pub struct LinkRow {
     pub data_bytes: u64,
     /// Time that the line was in use.
     pub busy_ps: u64,
-    /// Time that the sending port was paused for the data priority.
+    /// Time that the sending port was paused for the data priority, the most paused of several.
     pub paused_ps: u64,
 }
 
@@ -61,6 +61,8 @@ pub struct QpRow {
     pub destination_rank: u32,
     /// Queue pair number at the source.
     pub qp: u32,
+    /// Data class of its messages.
+    pub class: u8,
     /// Rate in use.
     pub current_rate_bps: u64,
     /// Rate aimed at.

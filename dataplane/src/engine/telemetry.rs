@@ -16,7 +16,8 @@ const MAX_ROWS: usize = 1 << 20;
 pub struct Telemetry {
     clock: SampleClock,
     next_sample_ps: u64,
-    data_priority: u8,
+    /// Priorities of the data classes, each once.
+    data_priorities: Vec<u8>,
     /// Nodes at the sending end of each direction.
     senders: Vec<(NodeId, u16)>,
     previous: Vec<(LineTotals, u64)>,
@@ -47,7 +48,7 @@ impl Telemetry {
         Self {
             next_sample_ps: clock.end_ps(),
             clock,
-            data_priority: config.classes.data_priority,
+            data_priorities: data_priorities(config),
             senders: topology.directions.iter().map(|d| (d.from.node, d.from.port)).collect(),
             previous: vec![Default::default(); topology.directions.len()],
             is_active: false,
@@ -181,14 +182,16 @@ impl Telemetry {
         lines: &[Line],
     ) {
         for (index, line) in lines.iter().enumerate() {
-            let paused_ps = match self.senders[index] {
-                (NodeId::Nic(nic), _) => hosts[nic as usize].as_mut().map_or(0, |host| {
-                    host.nic_mut().port_mut().paused_ps(at_ps, self.data_priority)
-                }),
+            let mut paused = |priority: u8| match self.senders[index] {
+                (NodeId::Nic(nic), _) => hosts[nic as usize]
+                    .as_mut()
+                    .map_or(0, |host| host.nic_mut().port_mut().paused_ps(at_ps, priority)),
                 (NodeId::Switch(switch), port) => switches[switch as usize]
                     .as_mut()
-                    .map_or(0, |node| node.paused_ps(at_ps, port, self.data_priority)),
+                    .map_or(0, |node| node.paused_ps(at_ps, port, priority)),
             };
+            let paused_ps =
+                self.data_priorities.iter().map(|&priority| paused(priority)).max().unwrap_or(0);
             let totals = line.totals(at_ps);
             let (before, paused_before_ps) =
                 std::mem::replace(&mut self.previous[index], (totals, paused_ps));
@@ -286,6 +289,7 @@ impl Telemetry {
                     source_rank,
                     destination_rank: sample.peer_rank,
                     qp: sample.qp,
+                    class: sample.class,
                     current_rate_bps: sample.rate.current_rate_bps,
                     target_rate_bps: sample.rate.target_rate_bps,
                     alpha: sample.rate.alpha,
@@ -294,4 +298,12 @@ impl Telemetry {
             }
         }
     }
+}
+
+fn data_priorities(config: &JobConfig) -> Vec<u8> {
+    let mut priorities: Vec<u8> =
+        (0..config.data_classes()).map(|class| config.tags(class as u8).data_priority).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    priorities
 }

@@ -149,6 +149,9 @@ fn check_switch(
 /// Queue pairs per ordered pair of peers, at most: so many are made for each pair that communicates.
 const MAX_QPS_PER_PEER: u32 = 64;
 
+/// Data classes, at most: one for each priority.
+const MAX_DATA_CLASSES: usize = 8;
+
 /// The exponents of an adaptive timer are those of 32 bits.
 fn has_exponents(adaptive: AdaptiveRetransmissionConfig) -> bool {
     let exponents = [adaptive.initial_exponent, adaptive.min_exponent, adaptive.max_exponent];
@@ -158,6 +161,7 @@ fn has_exponents(adaptive: AdaptiveRetransmissionConfig) -> bool {
 fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
     let transport = &config.transport;
     let classes = &config.classes;
+    let further = &config.further_classes;
     let priorities = [classes.data_priority, classes.ack_priority, classes.cnp_priority];
     let checks = [
         ([256, 512, 1024, 2048, 4096].contains(&transport.mtu_bytes), "mtu_bytes"),
@@ -167,6 +171,8 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         (transport.retransmission_timeout_ps >= 1, "retransmission_timeout_ps"),
         (transport.adaptive_retransmission.is_none_or(has_exponents), "adaptive_retransmission"),
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
+        (further.iter().all(|class| class.priority < 8 && class.dscp < 64), "further_classes"),
+        (further.len() < MAX_DATA_CLASSES, "number of further_classes"),
         (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
         (config.telemetry.max_samples >= 2, "max_samples"),
         (config.capture.iter().all(|c| are_directions(&c.directions, config)), "capture"),

@@ -9,7 +9,7 @@ use super::routes::Routes;
 use super::switch_port::{Port, disciplines};
 use super::watchdog::{Finding, Watchdog};
 use super::{Output, PRIORITIES};
-use crate::config::{ClassConfig, EcnConfig, JobConfig, StormAction};
+use crate::config::{EcnConfig, JobConfig, StormAction};
 use crate::random::Random;
 use crate::roce::packet::PauseFrame;
 use crate::roce::{Frame, Packet};
@@ -71,7 +71,7 @@ impl Switch {
             buffer: SharedBuffer::new(config),
             routes: Routes::new(&job.nics, &config.routes),
             paths: PathSelector::new(config.path_selection, config.ecmp_seed, job.seed),
-            priority_of_dscp: priority_of_dscp(&job.classes),
+            priority_of_dscp: priority_of_dscp(job),
             ecn,
             marking_seed: Random::new(job.seed, index as u64).next_u64(),
             watchdog: config.pfc_watchdog.map(|config| Watchdog::new(config, links.len())),
@@ -384,10 +384,14 @@ fn check_wake(port: u16, priority: u8, at_ps: u64) -> Output {
 
 /// The priority that each DSCP is queued with: that of its class, 0 for all others. Where classes
 /// share a DSCP, data goes before acknowledgements, and those before notifications.
-fn priority_of_dscp(classes: &ClassConfig) -> [u8; 64] {
+fn priority_of_dscp(job: &JobConfig) -> [u8; 64] {
+    let classes = &job.classes;
     let mut priorities = [0; 64];
     priorities[usize::from(classes.cnp_dscp & 63)] = classes.cnp_priority & 7;
     priorities[usize::from(classes.ack_dscp & 63)] = classes.ack_priority & 7;
+    for further in &job.further_classes {
+        priorities[usize::from(further.dscp & 63)] = further.priority & 7;
+    }
     priorities[usize::from(classes.data_dscp & 63)] = classes.data_priority & 7;
     priorities
 }

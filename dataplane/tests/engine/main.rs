@@ -1,8 +1,10 @@
 //! Whole jobs in virtual time.
 
 mod congestion;
+mod data_classes;
 mod executor;
 mod impairment;
+mod pacing;
 mod recovery;
 mod soak;
 mod virtual_jobs;

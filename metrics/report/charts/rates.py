@@ -15,8 +15,11 @@ POINT_LIMIT = 1500
 _KEYS = ("source_rank", "destination_rank", "qp")
 
 
-def sender_rates(qps: pl.DataFrame, algorithm: str) -> Chart | None:
-    """Rates above, alpha (DCQCN only) below, for the queue pairs that congestion hit most."""
+def sender_rates(qps: pl.DataFrame, algorithm: str, traffic_class: str = "") -> Chart | None:
+    """Rates above, alpha (DCQCN only) below, for the queue pairs that congestion hit most.
+
+    `traffic_class` names the class of the queue pairs where there are several.
+    """
     if qps.is_empty():
         return None
     pairs = qps.group_by(*_KEYS).agg(pl.col("current_rate_bps").min().alias("lowest"))
@@ -42,7 +45,8 @@ def sender_rates(qps: pl.DataFrame, algorithm: str) -> Chart | None:
         f"cap {QP_LIMIT}). {rates} Gaps: no work. "
         f"At most {POINT_LIMIT} samples each."
     )
-    title = f"Sender rates ({algorithm.upper() if algorithm == 'dcqcn' else algorithm})"
+    shown_as = algorithm.upper() if algorithm == "dcqcn" else algorithm
+    title = f"Sender rates{f' of class {traffic_class}' if traffic_class else ''} ({shown_as})"
     return Chart(title, note, data, layout(480 if "yaxis2" in axes else 360, axes))
 
 

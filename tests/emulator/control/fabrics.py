@@ -47,6 +47,7 @@ def joins(rank: int, count: int = 3) -> Program:
         lane=np.full(count, -1, np.int32),
         peer_op=np.zeros(count, np.uint32),
         channel=np.zeros(count, np.uint16),
+        traffic_class=np.zeros(count, np.uint8),
         instance=np.full(count, 0xFFFFFFFF, np.uint32),
         row=np.full(count, 0xFFFFFFFF, np.uint32),
         dep_offsets=np.zeros(count + 1, np.uint32),

@@ -29,6 +29,7 @@ def exchange(rank: int, peer: int) -> Program:
         lane=np.full(2, NO_LANE, np.int32),
         peer_op=np.array([1, 0], np.uint32),
         channel=np.zeros(2, np.uint16),
+        traffic_class=np.zeros(2, np.uint8),
         instance=np.full(2, NO_INSTANCE, np.uint32),
         row=np.full(2, NO_ROW, np.uint32),
         dep_offsets=np.array([0, 0, 1], np.uint32),

@@ -55,6 +55,8 @@ pub struct QpSample {
     pub peer_rank: u32,
     /// Queue pair number.
     pub qp: u32,
+    /// Data class of its messages.
+    pub class: u8,
     /// The rate.
     pub rate: RateSample,
 }

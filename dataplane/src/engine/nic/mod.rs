@@ -2,6 +2,7 @@
 //!
 //! It knows no program and no clock: messages come in by [`Nic::post`] and go out as [`NicEvent`]s.
 
+mod class;
 mod counters;
 mod event;
 mod pacer;
@@ -12,16 +13,17 @@ mod striping;
 pub use counters::NicCounters;
 pub use event::{Departure, NicEvent, QpSample};
 pub use port::{ControlQueueSample, NicPort};
+pub use striping::Route;
 
 use super::connections::Connection;
 use super::lazy_timers::LazyTimers;
-use crate::config::{ClassConfig, JobConfig, QpDistribution};
+use crate::config::{JobConfig, QpDistribution};
 use crate::congestion::{CongestionControl, NotificationPoint};
 use crate::roce::opcode::Opcode;
 use crate::roce::packet::Ecn;
 use crate::roce::queue_pair::{Message, QpEvent};
 use crate::roce::{Frame, Packet, cnp};
-use pacer::Pacer;
+use class::Class;
 use pair::{Pair, Posted, index_numbers};
 use std::collections::{BTreeMap, VecDeque};
 use striping::{Peer, Sent, Striping, stripes};
@@ -34,7 +36,11 @@ pub const CLEAR_TO_SEND_BYTES: u64 = 64;
 /// See the module documentation.
 #[derive(Debug)]
 pub struct Nic {
-    classes: ClassConfig,
+    classes: Vec<Class>,
+    /// The class whose turn it is to send data.
+    next_class: usize,
+    cnp_dscp: u8,
+    cnp_priority: u8,
     cnp_on_nak: bool,
     address: u32,
     /// Number of the first entry of `pair_of_qp`.
@@ -42,15 +48,14 @@ pub struct Nic {
     /// Index in `pairs` of each queue pair number; `NONE` where there is none.
     pair_of_qp: Vec<u32>,
     pairs: Vec<Pair>,
-    /// Queue pairs that send to a rank.
-    peers: BTreeMap<u32, Peer>,
-    /// First queue pair that receives from a rank.
-    first_receiving: BTreeMap<u32, u32>,
+    /// Queue pairs that send to a rank in a class.
+    peers: BTreeMap<(u32, u8), Peer>,
+    /// First queue pair that receives from a rank in a class.
+    first_receiving: BTreeMap<(u32, u8), u32>,
     distribution: QpDistribution,
     striping: Striping,
     notification_point: NotificationPoint,
     port: NicPort,
-    pacer: Pacer,
     timers: LazyTimers,
     events: VecDeque<NicEvent>,
     counters: NicCounters,
@@ -73,20 +78,23 @@ impl Nic {
             let pair = Pair::new(config, addresses, rank, rate_bps, connection);
             if connection.source_rank == rank {
                 let first = pairs.len() as u32;
-                let peer = peers.entry(connection.destination_rank).or_insert(Peer {
-                    first,
-                    count: 0,
-                    next: 0,
-                });
+                let flow = (connection.destination_rank, connection.class);
+                let peer = peers.entry(flow).or_insert(Peer { first, count: 0, next: 0 });
                 peer.count += 1;
             } else {
                 let index = pairs.len() as u32;
-                first_receiving.entry(connection.source_rank).or_insert(index);
+                let flow = (connection.source_rank, connection.class);
+                first_receiving.entry(flow).or_insert(index);
             }
             pairs.push(pair);
         }
         Self {
-            classes: config.classes,
+            classes: (0..config.data_classes())
+                .map(|class| Class::new(&config.tags(class as u8), pairs.len()))
+                .collect(),
+            next_class: 0,
+            cnp_dscp: config.classes.cnp_dscp,
+            cnp_priority: config.classes.cnp_priority,
             cnp_on_nak: config.notification_point.cnp_on_nak,
             address: addresses[&rank],
             first_qp: pairs.iter().map(Pair::number).min().unwrap_or(0),
@@ -100,7 +108,6 @@ impl Nic {
             ),
             notification_point: NotificationPoint::new(&config.notification_point),
             port: NicPort::new(rate_bps),
-            pacer: Pacer::new(pairs.len()),
             timers: LazyTimers::new(pairs.len()),
             pairs,
             events: VecDeque::new(),
@@ -108,17 +115,10 @@ impl Nic {
         }
     }
 
-    /// Send a message to a rank that the NIC is connected to, on a channel.
-    pub fn post(
-        &mut self,
-        now_ps: u64,
-        (peer_rank, channel): (u32, u16),
-        id: u32,
-        size_bytes: u64,
-        immediate: u32,
-    ) {
-        let Some(peer) = self.peers.get_mut(&peer_rank) else {
-            debug_assert!(false, "no connection to rank {peer_rank}");
+    /// Send a message to a rank that the NIC is connected to.
+    pub fn post(&mut self, now_ps: u64, route: Route, id: u32, size_bytes: u64, immediate: u32) {
+        let Some(peer) = self.peers.get_mut(&route.flow()) else {
+            debug_assert!(false, "no connection for {route:?}");
             return;
         };
         if self.striping.is_on() {
@@ -128,7 +128,7 @@ impl Nic {
             }
         } else {
             let index = match self.distribution {
-                QpDistribution::Channel => peer.of_channel(channel),
+                QpDistribution::Channel => peer.of_channel(route.channel),
                 QpDistribution::RoundRobin | QpDistribution::Split => peer.take_turn(),
             };
             self.post_on(now_ps, index, id, size_bytes, immediate);
@@ -137,9 +137,9 @@ impl Nic {
 
     /// Tell the sender of the message for `id` that it may be sent; `immediate` is its operation. It
     /// goes against the direction of the data, on the first queue pair.
-    pub fn clear_to_send(&mut self, now_ps: u64, peer_rank: u32, id: u32, immediate: u32) {
-        let Some(&index) = self.first_receiving.get(&peer_rank) else {
-            debug_assert!(false, "no connection from rank {peer_rank}");
+    pub fn clear_to_send(&mut self, now_ps: u64, route: Route, id: u32, immediate: u32) {
+        let Some(&index) = self.first_receiving.get(&route.flow()) else {
+            debug_assert!(false, "no connection for {route:?}");
             return;
         };
         self.counters.clear_to_send_sent += 1;
@@ -207,9 +207,9 @@ impl Nic {
     }
 
     fn send_cnp(&mut self, now_ps: u64, index: u32) {
-        let packet = cnp(self.pairs[index as usize].qp.address(), self.classes.cnp_dscp);
+        let packet = cnp(self.pairs[index as usize].qp.address(), self.cnp_dscp);
         self.counters.cnps_sent += 1;
-        self.port.push_control(now_ps, self.classes.cnp_priority, packet);
+        self.port.push_control(now_ps, self.cnp_priority, packet);
     }
 
     /// Take what a queue pair has to say after it was called.
@@ -225,8 +225,9 @@ impl Nic {
                 controller.handle_ack(now_ps, acknowledged.payload_bytes, round_trip_ps);
             }
         }
+        let ack_priority = self.classes[usize::from(pair.class)].ack_priority;
         while let Some(packet) = pair.qp.poll_control(now_ps) {
-            self.port.push_control(now_ps, self.classes.ack_priority, packet);
+            self.port.push_control(now_ps, ack_priority, packet);
         }
         self.refresh(now_ps, index);
     }
@@ -282,11 +283,12 @@ impl Nic {
     /// Bring pacing and timers of a queue pair up to date with its state.
     fn refresh(&mut self, now_ps: u64, index: u32) {
         let pair = &mut self.pairs[index as usize];
+        let pacer = &mut self.classes[usize::from(pair.class)].pacer;
         if pair.update_rate() {
-            self.pacer.set_eligible(index, pair.eligible_ps());
+            pacer.set_eligible(index, pair.eligible_ps());
         }
         if pair.may_send() {
-            self.pacer.activate(now_ps, index);
+            pacer.activate(now_ps, index);
         }
         if let Some(at_ps) = pair.poll_timeout() {
             self.timers.arm(index, at_ps);
@@ -326,12 +328,24 @@ impl Nic {
         Some(Departure { frame, end_ps })
     }
 
+    /// Classes take turns, a packet each; a paused one is passed over.
     fn poll_data(&mut self, now_ps: u64) -> Option<(Frame, u32, u64)> {
-        if self.port.is_paused(now_ps, self.classes.data_priority) {
+        for _ in 0..self.classes.len() {
+            let class = self.next_class;
+            self.next_class = if class + 1 == self.classes.len() { 0 } else { class + 1 };
+            if let Some(data) = self.poll_class(now_ps, class) {
+                return Some(data);
+            }
+        }
+        None
+    }
+
+    fn poll_class(&mut self, now_ps: u64, class: usize) -> Option<(Frame, u32, u64)> {
+        if self.port.is_paused(now_ps, self.classes[class].data_priority) {
             return None;
         }
         loop {
-            let index = self.pacer.pop_eligible(now_ps)?;
+            let index = self.classes[class].pacer.pop_eligible(now_ps)?;
             let pair = &mut self.pairs[index as usize];
             if !pair.may_send() {
                 continue;
@@ -339,7 +353,7 @@ impl Nic {
             if let Some(packet) = pair.qp.poll_data(now_ps) {
                 let wire_bytes = packet.wire_bytes();
                 pair.count_sent(now_ps, wire_bytes);
-                self.pacer.set_eligible(index, pair.eligible_ps());
+                self.classes[class].pacer.set_eligible(index, pair.eligible_ps());
                 self.refresh(now_ps, index);
                 let end_ps = self.port.occupy(now_ps, self.classes.data_priority, wire_bytes);
                 return Some((Frame::Roce(Box::new(packet)), wire_bytes, end_ps));
@@ -350,10 +364,7 @@ impl Nic {
     /// When [`Nic::handle_timeout`] and [`Nic::poll_departure`] want to be called.
     #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
-        let data_ps = self
-            .pacer
-            .next_ps()
-            .map(|at_ps| at_ps.max(self.port.open_ps(self.classes.data_priority)));
+        let data_ps = self.classes.iter().filter_map(|class| class.next_ps(&self.port)).min();
         let timers_ps = self.timers.next_ps();
         let notifications_ps = self.notification_point.poll_timeout();
         [data_ps, self.port.next_control_ps(), timers_ps, notifications_ps]
@@ -398,7 +409,8 @@ impl Nic {
     pub fn rate_samples(&self, now_ps: u64) -> impl Iterator<Item = QpSample> + '_ {
         self.pairs.iter().filter(|pair| pair.qp.has_unacknowledged()).filter_map(move |pair| {
             let rate = pair.controller.as_ref()?.sample(now_ps);
-            Some(QpSample { peer_rank: pair.peer_rank, qp: pair.qp.address().local_qp, rate })
+            let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
+            Some(QpSample { peer_rank, qp, class: pair.class, rate })
         })
     }
 

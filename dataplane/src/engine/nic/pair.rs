@@ -20,6 +20,8 @@ pub struct Posted {
 pub struct Pair {
     pub qp: QueuePair,
     pub peer_rank: u32,
+    /// Data class.
+    pub class: u8,
     /// Present where messages are sent.
     pub controller: Option<Controller>,
     pub rate_bps: u64,
@@ -54,11 +56,13 @@ impl Pair {
             remote_qp,
             source_port: udp_source_port(local_qp, remote_qp),
         };
+        let (class, tags) = (connection.class, config.tags(connection.class));
         let controller =
-            is_source.then(|| Controller::new(&config.congestion_control, line_rate_bps));
+            is_source.then(|| Controller::new(config.congestion_control_of(class), line_rate_bps));
         Self {
-            qp: QueuePair::new(&config.transport, &config.classes, address, send_psn, receive_psn),
+            qp: QueuePair::new(&config.transport, &tags, address, send_psn, receive_psn),
             peer_rank,
+            class,
             rate_bps: controller.as_ref().map_or(line_rate_bps, Controller::rate_bps),
             controller,
             last_start_ps: 0,

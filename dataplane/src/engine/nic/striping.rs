@@ -8,7 +8,25 @@ use std::ops::Range;
 /// `NCCL_IB_SPLIT_DATA_ON_QPS=1`.
 const STRIPE_ALIGNMENT_BYTES: u64 = 128;
 
-/// The queue pairs towards one rank.
+/// Where a message goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Rank of the other end.
+    pub peer_rank: u32,
+    /// Data class.
+    pub class: u8,
+    /// Channel of the collective.
+    pub channel: u16,
+}
+
+impl Route {
+    /// What has queue pairs of its own.
+    pub fn flow(self) -> (u32, u8) {
+        (self.peer_rank, self.class)
+    }
+}
+
+/// The queue pairs towards one rank for messages of one class.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub first: u32,

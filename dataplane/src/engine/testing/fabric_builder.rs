@@ -33,6 +33,7 @@ impl FabricBuilder {
             congestion_control: CongestionControlConfig::Dcqcn(dcqcn()),
             notification_point: notification_point(),
             impairments: Vec::new(),
+            further_classes: Vec::new(),
             capture: None,
             telemetry: TelemetryConfig {
                 sample_interval_ps: PS_PER_US,

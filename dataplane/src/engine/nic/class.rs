@@ -1,0 +1,30 @@
+//! One data class of a NIC: its priorities, and the order of its queue pairs.
+
+use super::pacer::Pacer;
+use super::port::NicPort;
+use crate::config::ClassConfig;
+
+/// A pause of its priority holds back all of its queue pairs and no others.
+#[derive(Debug)]
+pub struct Class {
+    pub data_priority: u8,
+    pub ack_priority: u8,
+    pub pacer: Pacer,
+}
+
+impl Class {
+    /// A class of a NIC that has so many queue pairs in all.
+    pub fn new(tags: &ClassConfig, queue_pairs: usize) -> Self {
+        Self {
+            data_priority: tags.data_priority,
+            ack_priority: tags.ack_priority,
+            pacer: Pacer::new(queue_pairs),
+        }
+    }
+
+    /// When the next data packet may be sent; `None` if there is none.
+    #[inline]
+    pub fn next_ps(&self, port: &NicPort) -> Option<u64> {
+        self.pacer.next_ps().map(|at_ps| at_ps.max(port.open_ps(self.data_priority)))
+    }
+}

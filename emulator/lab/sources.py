@@ -29,7 +29,9 @@ def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
         if item.name != "data":
             title = f"traffic_classes.{item.name}.congestion_control"
         control = item.congestion_control
-        place = f"lab file: {dotted(item.congestion_control_path)}"
+        path = item.congestion_control_path
+        is_given = len(path) > 1 or "congestion_control" in lab.model_fields_set
+        place = f"lab file: {dotted(path)}" if is_given else "default"
         algorithm = {"algorithm": Sourced(control.algorithm, place)}
         tables[title] = algorithm | control.resolve(line_rate_bps)
     tables["notification_point"] = lab.notification_point.resolve(notification_preset(lab))

@@ -355,7 +355,8 @@ impl Nic {
                 pair.count_sent(now_ps, wire_bytes);
                 self.classes[class].pacer.set_eligible(index, pair.eligible_ps());
                 self.refresh(now_ps, index);
-                let end_ps = self.port.occupy(now_ps, self.classes.data_priority, wire_bytes);
+                let priority = self.classes[class].data_priority;
+                let end_ps = self.port.occupy(now_ps, priority, wire_bytes);
                 return Some((Frame::Roce(Box::new(packet)), wire_bytes, end_ps));
             }
         }

@@ -145,6 +145,24 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         is_data | | the flow carries payload, not acknowledgements and notifications alone
         share_ratio | ratio | packets / packets of the flow that left the NIC
     """),
+    "ecmp": _columns("""
+        switch | | switch that chooses
+        group | | number among the switch's sets of equal-cost ports
+        port | | one of them
+        link | | link at that port
+        next_node | | node at its other end
+        weight | | how often the port stands in the set; 0 if it is none of it
+        decided_by | | hash, chance (packets or flowlets), or queue (the shortest)
+        expected_flows | | flows that the hash sends here, acknowledgements included
+        flows | | flows that came here
+        expected_bytes | bytes | what should come here of what left the NICs: by the hash, or even
+        tx_bytes | bytes | what came here, FCS included, pauses not
+        even_share_ratio | ratio | weight / weights of the group
+        expected_share_ratio | ratio | expected bytes / those of the group
+        share_ratio | ratio | bytes / those of the group
+        expected_max_over_mean | ratio | largest expected load per weight / mean of the group
+        max_over_mean | ratio | largest load per weight / mean of the group
+    """),
     "timeline": _columns("""
         rank | | rank
         row | | row of the rank's trace; null if there is none

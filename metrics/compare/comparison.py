@@ -9,7 +9,7 @@ import polars as pl
 
 from metrics.compare.agreement import Check, agreement
 from metrics.compare.explanation import explanations
-from metrics.compare.sides import Totals, differing_facts, queue_sides, totals
+from metrics.compare.sides import Totals, differing_facts, ecmp_sides, queue_sides, totals
 from metrics.compare.times import collective_errors, flow_errors, matched_collectives
 from metrics.records import RunRecords, load
 
@@ -31,6 +31,8 @@ class Comparison:
     """Flow-completion-time error; None when the messages are not the same."""
     totals: tuple[Totals, Totals]
     queues: Sequence[dict[str, Any]]
+    ecmp: Sequence[dict[str, Any]]
+    """Balance of equal-cost ports, measured and expected, of the most uneven groups."""
     differing: Sequence[tuple[str, str | None, str | None]]
     """Settings that differ: path, first, second."""
 
@@ -65,6 +67,7 @@ class Comparison:
             "flow_completion_time_error": self.flows,
             "totals": {"first": self.totals[0], "second": self.totals[1]},
             "queues": list(self.queues),
+            "ecmp": list(self.ecmp),
             "explanations": self.explanations,
             "differing_settings": [
                 {"setting": path, "first": left, "second": right}
@@ -86,5 +89,6 @@ def compare(first: Path | str | RunRecords, second: Path | str | RunRecords) -> 
         flows=flow_errors(one, other),
         totals=(totals(one), totals(other)),
         queues=queue_sides(one, other),
+        ecmp=ecmp_sides(one, other),
         differing=differing_facts(one, other),
     )

@@ -30,6 +30,7 @@ def explanations(
     if differing_settings:
         found.append(f"{differing_settings} settings differ; they are listed.")
     found += _fabric(names, totals)
+    found += _balance(names, totals)
     for side, name in zip(sides, names, strict=True):
         found += [f"{name}: {text}" for text in _lateness(side.run)]
     return found
@@ -45,6 +46,16 @@ def _fabric(names: tuple[str, str], totals: tuple[Totals, Totals]) -> Iterator[s
             yield (
                 f"{title}: {count_text(first)} in {names[0]}, {count_text(second)} in {names[1]}."
             )
+
+
+def _balance(names: tuple[str, str], totals: tuple[Totals, Totals]) -> Iterator[str]:
+    """Loads of equal-cost ports that are not about equally uneven."""
+    first, second = (side["ecmp_max_over_mean"] for side in totals)
+    if first and second and abs(second - first) > _NOTABLE_RATIO * max(first, second):
+        yield (
+            f"equal-cost ports: largest/mean load {first:.2f} in {names[0]}, {second:.2f} in "
+            f"{names[1]}."
+        )
 
 
 def _lateness(run: Mapping[str, Any]) -> Iterator[str]:

@@ -142,6 +142,10 @@ def _sides(comparison: Comparison) -> Raw:
     if queues:
         headings = rows.queue_headings(comparison.names)
         parts += [element("h3", "Deepest switch queues"), _text_table(headings, queues)]
+    balances = rows.ecmp_rows(comparison)
+    if balances:
+        headings = rows.ecmp_headings(comparison.names)
+        parts += [element("h3", "Equal-cost ports"), _text_table(headings, balances)]
     return Raw("".join(parts))
 
 

@@ -13,8 +13,8 @@ from metrics.presentation import (
 )
 
 __all__ = [
-    "check_rows", "difference_rows", "error_headings", "error_rows", "queue_headings",
-    "queue_rows", "total_rows",
+    "check_rows", "difference_rows", "ecmp_headings", "ecmp_rows", "error_headings", "error_rows",
+    "queue_headings", "queue_rows", "total_rows",
 ]  # fmt: skip
 
 Rows = list[list[str]]
@@ -107,6 +107,30 @@ def queue_rows(comparison: Comparison) -> Rows:
     ]
 
 
+def ecmp_headings(names: Sequence[str]) -> list[str]:
+    """Headings of `ecmp_rows`."""
+    return ["Equal-cost ports", *(f"{name} largest/mean" for name in names),
+            *(f"{name} expected" for name in names)]  # fmt: skip
+
+
+def ecmp_rows(comparison: Comparison) -> Rows:
+    """Largest load over mean of the most uneven groups, as measured and as the hash says."""
+    figures = [
+        f"{side}_{figure}"
+        for figure in ("max_over_mean", "expected_max_over_mean")
+        for side in ("first", "second")
+    ]
+    return [
+        [f"{row['switch']} group {row['group']}", *(_balance(row[figure]) for figure in figures)]
+        for row in comparison.ecmp
+    ]
+
+
+def _balance(ratio: float | None) -> str:
+    """Largest over mean."""
+    return MISSING if ratio is None else f"{ratio:.3f}"
+
+
 def difference_rows(comparison: Comparison, limit: int = 30) -> Rows:
     """Settings that differ."""
     return [
@@ -119,6 +143,8 @@ def _title(name: str) -> str:
     """A figure's name without its unit, which stands with the value."""
     for unit in ("_ns", "_bytes", "_ratio"):
         name = name.removesuffix(unit)
+    if name == "ecmp_max_over_mean":
+        return "ECMP largest/mean load"
     named = {"emulated": "emulated time", "sent": "bytes sent", "link": "bytes on all links"}
     return named.get(name, name.replace("_", " ").replace("ecn", "ECN").replace("cnps", "CNPs"))
 
@@ -129,6 +155,8 @@ def _value(name: str, value: float | None) -> str:
         return duration_text(value)
     if name.endswith("_ratio"):
         return share_text(value)
+    if name.endswith("over_mean"):
+        return _balance(value)
     if name.endswith("queue_bytes"):
         return size_text(value)
     return count_text(value)

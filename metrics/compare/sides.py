@@ -5,10 +5,11 @@ from typing import Any
 
 import polars as pl
 
+from metrics.analysis.ecmp import mean_balance
 from metrics.records import RunRecords
 from metrics.report.facts import flattened
 
-__all__ = ["Totals", "differing_facts", "queue_sides", "totals"]
+__all__ = ["Totals", "differing_facts", "ecmp_sides", "queue_sides", "totals"]
 
 Totals = dict[str, float | None]
 
@@ -37,6 +38,7 @@ def totals(records: RunRecords) -> Totals:
         "dropped_packets": int(queues["dropped_packets"].sum()),
         "largest_queue_bytes": switches["max_depth_bytes"].max() or 0,
         "largest_utilisation_ratio": links["utilisation_ratio"].max(),
+        "ecmp_max_over_mean": mean_balance(records.ecmp),
         "link_bytes": int(links["tx_bytes"].sum()),
     }
 
@@ -60,6 +62,23 @@ def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[
     return order.sort("deepest", *keys, descending=[True, False, False, False]).drop(
         "deepest"
     ).head(limit).to_dicts()  # fmt: skip
+
+
+def ecmp_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
+    """Largest load over mean of the equal-cost ports in both runs; the most uneven first."""
+    keys = ["switch", "group"]
+    sides = [
+        records.ecmp.group_by(keys).agg(
+            pl.col("max_over_mean", "expected_max_over_mean").first().name.prefix(f"{name}_"),
+            pl.col("tx_bytes").sum().alias(f"{name}_bytes"),
+        )
+        for name, records in (("first", first), ("second", second))
+    ]
+    both = sides[0].join(sides[1], on=keys, how="full", coalesce=True)
+    most = pl.max_horizontal("first_max_over_mean", "second_max_over_mean")
+    return both.sort(most, *keys, descending=[True, False, False], nulls_last=True).head(
+        limit
+    ).to_dicts()  # fmt: skip
 
 
 def differing_facts(

@@ -25,6 +25,9 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     queues = rows.queue_rows(comparison)
     if queues:
         tables.append(_table("Deepest switch queues", rows.queue_headings(names), queues))
+    if comparison.ecmp:
+        headings = rows.ecmp_headings(names)
+        tables.append(_table("Equal-cost ports", headings, rows.ecmp_rows(comparison)))
     if comparison.differing:
         title = f"Settings that differ ({len(comparison.differing)})"
         tables.append(_table(title, ["setting", *names], rows.difference_rows(comparison)))

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from dataplane.errors import InputError, Problem
+from metrics.analysis.ecmp import ECMP_SCHEMA
 from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, PATH_SCHEMA
 
 __all__ = ["FORMAT", "RUN_FILE", "TABLES", "RunRecords", "load", "store"]
@@ -21,7 +22,9 @@ __all__ = ["FORMAT", "RUN_FILE", "TABLES", "RunRecords", "load", "store"]
 FORMAT = 1
 """Version of the directory's layout; a larger one than this is refused."""
 RUN_FILE = "run.json"
-TABLES = ("collectives", "flows", "links", "queues", "qps", "timeline", "flow_links", "paths")
+TABLES = (
+    "collectives", "flows", "links", "queues", "qps", "timeline", "flow_links", "paths", "ecmp",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ class RunRecords:
     def paths(self) -> pl.DataFrame:
         """The paths of every flow; empty if they weren't counted."""
         return self._optional("paths", PATH_SCHEMA)
+
+    @cached_property
+    def ecmp(self) -> pl.DataFrame:
+        """Expected and actual load of every equal-cost port; empty if flows weren't counted."""
+        return self._optional("ecmp", ECMP_SCHEMA)
 
     def _optional(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """A table that directories of earlier versions don't have."""

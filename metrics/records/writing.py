@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dataplane.errors import RunError
+from metrics.analysis.ecmp import ecmp_shares
 from metrics.analysis.flow_paths import flow_paths
 from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
@@ -60,6 +61,7 @@ def write_records(
         "qps": qp_table(engine.get("qps", {})),
         "flow_links": crossed,
         "paths": flow_paths(crossed),
+        "ecmp": ecmp_shares(config, crossed),
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)

@@ -13,7 +13,7 @@ from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
 from metrics.report import facts, path_tables, provenance, tables
-from metrics.report.charts import distributions, links, paths, queues, ranks, rates
+from metrics.report.charts import distributions, ecmp, links, paths, queues, ranks, rates
 from metrics.report.figure import Chart
 from metrics.report.markup import Raw, element, facts_list
 
@@ -213,6 +213,14 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
         body,
         element("p", note, class_="note"),
     ]
+    if not records.ecmp.is_empty():
+        body, note = path_tables.ecmp_table(records.ecmp)
+        parts += [
+            element("div", chart_block(ecmp.ecmp_shares_chart(records.ecmp)), class_="charts"),
+            element("h3", "Balance of equal-cost ports"),
+            body,
+            element("p", note, class_="note"),
+        ]
     return "Paths", Raw("".join(parts))
 
 

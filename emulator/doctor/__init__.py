@@ -7,6 +7,7 @@ from emulator.doctor.buffers import buffer_rules
 from emulator.doctor.classes import class_rules
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.doctor.machine import machine_rules
+from emulator.doctor.namespaces import namespace_rules
 from emulator.doctor.rates import rate_rules
 from emulator.doctor.routing import routing_rules
 from emulator.lab import LoadedLab
@@ -16,7 +17,9 @@ __all__ = ["Diagnosis", "Level", "diagnose", "diagnose_network"]
 
 def diagnose(loaded: LoadedLab) -> list[Diagnosis]:
     """Every rule's finding, good ones included, worst first."""
-    return _worst_first([*diagnose_network(loaded), *machine_rules(loaded)])
+    return _worst_first(
+        [*diagnose_network(loaded), *namespace_rules(loaded), *machine_rules(loaded)]
+    )
 
 
 def diagnose_network(loaded: LoadedLab) -> list[Diagnosis]:

@@ -21,6 +21,7 @@ from emulator.lab.expansion import expand
 from emulator.lab.fabric import Fabric
 from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
+from emulator.lab.namespace_rules import namespace_findings
 from traffic_profiles.collectives.expansion import ALGORITHMS
 
 __all__ = ["check_lab"]
@@ -54,6 +55,7 @@ def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]
         yield from _agents(lab, fabric)
         yield from _placement(lab, fabric)
         yield from _impairments(lab, fabric)
+        yield from namespace_findings(lab, fabric)
 
 
 def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:

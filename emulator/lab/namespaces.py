@@ -16,10 +16,12 @@ class Namespaces(LabPart):
     `time_dilation`; delays, priorities and pauses are not emulated.
     """
 
-    shaper: Literal["htb", "tbf"] = "htb"
-    """Queueing discipline that keeps a port at its link's rate."""
-    marking: Literal["ebpf", "sch_red"] = "ebpf"
-    """What follows the ECN profile on the ports of switches: a program of ours on a virtual queue,
-    or the kernel's RED queue, which marks by an average and needs its module."""
+    shaper: Literal["htb", "tbf", "none"] = "htb"
+    """Queueing discipline that keeps a port at its link's rate. `none`: nothing waits, and marks
+    and drops are those of a virtual queue."""
+    marking: Literal["ebpf", "sch_red", "none"] = "ebpf"
+    """What follows the ECN profile on the ports of switches: a program of ours on a virtual queue;
+    the kernel's RED queue, which needs its module and marks up to twice as often, for it spaces
+    marks evenly; or nothing."""
     mtu_bytes: Annotated[int, Field(ge=576, le=9000)] = 4200
     """IP MTU of every interface; a full packet has `transport.mtu_bytes` and 60 bytes more."""

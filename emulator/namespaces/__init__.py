@@ -4,7 +4,7 @@
 the kernel's counters, `start_inside` starts a process on a host. Needs root.
 """
 
-from emulator.namespaces.counters import PortCounters, counters, difference
+from emulator.namespaces.counters import PortCounters, columns, counters, difference
 from emulator.namespaces.layout import Host, Layout, lay_out
 from emulator.namespaces.making import bring_up
 from emulator.namespaces.process import command_inside, start_inside
@@ -18,6 +18,7 @@ __all__ = [
     "PortCounters",
     "Removal",
     "bring_up",
+    "columns",
     "command_inside",
     "counters",
     "difference",

@@ -12,12 +12,16 @@ from typing import Any
 from dataplane.errors import InputError, Problem
 from emulator.namespaces import kernel, state
 from emulator.namespaces.layout import Layout, NamespacePort
-from emulator.namespaces.making import interface_index, marking_parameters
-from emulator.namespaces.marking import VALUE_BYTES, MarkingCounters, read_counters
+from emulator.namespaces.marking import (
+    VALUE_BYTES,
+    MarkingCounters,
+    marking_parameters,
+    read_counters,
+)
 from emulator.namespaces.netlink import Channel
 from nic_drivers.bpf import ArrayMap
 
-__all__ = ["PortCounters", "counters", "difference"]
+__all__ = ["PortCounters", "columns", "counters", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,8 @@ def counters(layout: Layout) -> tuple[PortCounters, ...]:
     ports = list(layout.ports)
     statistics = {name: _read(name) for name in {port.namespace for port in ports}}
     marks = _marks(layout, current.map_number)
-    switches = {node.name for node in layout.nodes if node.is_switch}
     return tuple(
-        _port_counters(
-            port,
-            port.node in switches,
-            *statistics[port.namespace][interface_index(port)],
-            marks.get(f"{port.namespace}/{port.interface}"),
-        )
+        _port_counters(port, *statistics[port.namespace][port.index], marks.get(port.place))
         for port in ports
     )
 
@@ -76,6 +74,20 @@ def difference(
 ) -> tuple[PortCounters, ...]:
     """What was counted between two readings of one lab; the backlog is the later one's."""
     return tuple(_difference(old, new) for old, new in zip(before, after, strict=True))
+
+
+def columns(ports: Sequence[PortCounters]) -> dict[str, list[Any]]:
+    """Readings as columns for a table: a row for each port, `None` where a port does not mark.
+
+    The counters of the marking program have their own names; histograms are lists.
+    """
+    plain = [field.name for field in fields(PortCounters) if field.name != "marking"]
+    found: dict[str, list[Any]] = {name: [getattr(p, name) for p in ports] for name in plain}
+    for field in fields(MarkingCounters):
+        name = "marking_packets" if field.name == "packets" else field.name
+        values = [p.marking and getattr(p.marking, field.name) for p in ports]
+        found[name] = [list(value) if isinstance(value, tuple) else value for value in values]
+    return found
 
 
 _LEVELS = frozenset({"port", "direction", "is_switch", "backlog_bytes", "bucket_bytes"})
@@ -126,11 +138,7 @@ def _marks(layout: Layout, map_number: int | None) -> dict[str, MarkingCounters]
 
 
 def _port_counters(
-    port: NamespacePort,
-    is_switch: bool,
-    interface: Any,
-    discipline: Any,
-    marking: MarkingCounters | None,
+    port: NamespacePort, interface: Any, discipline: Any, marking: MarkingCounters | None
 ) -> PortCounters:
     basic, queue = discipline.get_attr("TCA_STATS_BASIC"), discipline.get_attr("TCA_STATS_QUEUE")
     return PortCounters(
@@ -138,7 +146,7 @@ def _port_counters(
         port=port.number,
         link=port.link,
         direction=port.direction,
-        is_switch=is_switch,
+        is_switch=port.is_switch,
         tx_packets=interface["tx_packets"],
         tx_bytes=interface["tx_bytes"],
         tx_dropped_packets=interface["tx_dropped"],

@@ -32,9 +32,6 @@ NETWORK: Final = ipaddress.IPv4Network("198.18.0.0/15")
 HOST_INTERFACE: Final = "eth0"
 """Name of a NIC's interface in its namespace."""
 
-_PACKET_OVERHEAD_BYTES: Final = 60
-"""IPv4, UDP, BTH, RETH and ICRC around the payload of a full packet."""
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -54,6 +51,7 @@ class NamespacePort:
     """One end of a link, and what leaves there."""
 
     node: str
+    is_switch: bool
     namespace: str
     interface: str
     number: int
@@ -71,6 +69,16 @@ class NamespacePort:
     peer_node: str
     peer_address: str
     peer_mac: str
+
+    @property
+    def index(self) -> int:
+        """Index of the interface in its namespace, where 1 is the loopback interface."""
+        return self.number + 2
+
+    @property
+    def place(self) -> str:
+        """`namespace/interface`, unique on the machine."""
+        return f"{self.namespace}/{self.interface}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,40 +140,12 @@ class Layout:
 
 
 def lay_out(loaded: LoadedLab) -> Layout:
-    """The namespaces of a lab; raises `InputError` when it says nothing of them, or wrong."""
+    """The namespaces of a lab; raises `InputError` when it says nothing of them."""
     options = loaded.lab.namespaces
     if options is None:
         remedy = "add `namespaces: {}` to it, or give --set 'namespaces={}'"
         raise InputError(Problem(str(loaded.path), "is not a lab of network namespaces", remedy))
-    problems = list(_problems(loaded, options))
-    if problems:
-        raise InputError(*problems)
     return _Plan(loaded, options).layout()
-
-
-def _problems(loaded: LoadedLab, options: Namespaces) -> Iterator[Problem]:
-    source = str(loaded.path)
-    needed = loaded.lab.transport.mtu_bytes + _PACKET_OVERHEAD_BYTES
-    if options.mtu_bytes < needed:
-        what = f"is {options.mtu_bytes}, less than a full packet of {needed} bytes"
-        remedy = "raise it, or lower transport.mtu_bytes"
-        yield Problem(source, what, remedy, place="namespaces.mtu_bytes")
-    for nic in loaded.fabric.nics:
-        if ipaddress.IPv4Address(nic.address) not in NETWORK:
-            what = f"has the address {nic.address}, which no namespace can have"
-            yield Problem(source, what, f"give one inside {NETWORK}", place=nic.name)
-    if len(loaded.fabric.switches) == 0 and len(loaded.fabric.nics) != 2:
-        yield Problem(source, "has no switch", "add one", place="topology")
-    for link in loaded.fabric.links:
-        rate_bps = link.rate_bps // loaded.lab.time_dilation
-        if rate_bps < _LEAST_RATE_BPS:
-            what = f"has {rate_bps} bit/s after the time dilation"
-            remedy = f"lower time_dilation: a port needs at least {_LEAST_RATE_BPS} bit/s"
-            yield Problem(source, what, remedy, place=f"link {link.name}")
-            return
-
-
-_LEAST_RATE_BPS: Final = 100_000
 
 
 class _Plan:
@@ -224,6 +204,7 @@ class _Plan:
         lab = self._loaded.lab
         return NamespacePort(
             node=node.name,
+            is_switch=own.is_switch,
             namespace=node.namespace,
             interface=_interface(own),
             number=own.port,

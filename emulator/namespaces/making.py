@@ -4,12 +4,12 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from dataplane.errors import InputError, Problem, RunError
 from emulator.namespaces import kernel, state
-from emulator.namespaces.layout import HOST_INTERFACE, Layout, NamespacePort, Node
-from emulator.namespaces.marking import VALUE_BYTES, MarkingParameters, marking_program
+from emulator.namespaces.layout import Layout, NamespacePort, Node
+from emulator.namespaces.marking import VALUE_BYTES, marking_parameters, marking_program
 from emulator.namespaces.netlink import (
     Channel,
     Request,
@@ -33,31 +33,10 @@ from emulator.namespaces.shaping import (
 )
 from nic_drivers.bpf import ArrayMap, ProgramKind, load_program
 
-__all__ = ["OnStep", "bring_up", "interface_index", "marking_parameters"]
+__all__ = ["OnStep", "bring_up"]
 
 OnStep = Callable[[str, int, int], None]
 """Called with what is being done, how many steps are done and how many there are."""
-
-_FIRST_INDEX: Final = 2
-"""Index of port 0's interface; the loopback interface has 1."""
-
-
-def interface_index(port: NamespacePort) -> int:
-    """The index that a port's interface has in its namespace."""
-    return port.number + _FIRST_INDEX
-
-
-def marking_parameters(layout: Layout) -> dict[str, MarkingParameters]:
-    """Interface `namespace/interface` -> parameters of its marking program, if it has one."""
-    if layout.options.marking != "ebpf":
-        return {}
-    ports = [port for port in layout.ports if port.marking is not None]
-    return {
-        f"{port.namespace}/{port.interface}": MarkingParameters(
-            slot, port.rate_bps, port.buffer_bytes, port.marking
-        )
-        for slot, port in enumerate(ports)
-    }
 
 
 def bring_up(layout: Layout, on_step: OnStep = lambda *_: None) -> bool:
@@ -104,12 +83,11 @@ def _check_names(layout: Layout) -> None:
 
 def _probe(layout: Layout) -> None:
     """Raise `InputError` for queueing disciplines that the kernel does not have."""
-    options = layout.options
     missing = []
     with kernel.unshared(), contextlib.closing(Channel()) as channel:
-        for kind, request in probe_requests(options.shaper, options.marking):
+        for kind, request in probe_requests(layout.options):
             if channel.attempt(request) == errno.ENOENT:
-                missing.append(f"sch_{kind}" if kind != "clsact" else "sch_ingress")
+                missing.append(f"sch_{kind}")
     if missing:
         what = f"needs {' and '.join(missing)}, which this kernel does not have"
         remedy = f"load it with modprobe {missing[0]}, or use another shaper or marking"
@@ -175,10 +153,9 @@ class _Construction:
 
     def _end(self, port: NamespacePort) -> VethEnd:
         """A host's interface cuts packets itself, so that switches queue and mark each of them."""
-        is_host = port.marking is None and port.interface == HOST_INTERFACE
         mtu_bytes = self._layout.options.mtu_bytes
-        index = interface_index(port)
-        return VethEnd(port.interface, index, port.mac, mtu_bytes, 1 if is_host else None)
+        segments = None if port.is_switch else 1
+        return VethEnd(port.interface, port.index, port.mac, mtu_bytes, segments)
 
     def _load_programs(self) -> None:
         """One map for all ports; the attached programs keep it alive."""
@@ -194,20 +171,17 @@ class _Construction:
 
     def _requests(self, node: Node, ports: Sequence[NamespacePort]) -> Iterator[Request]:
         """Everything inside one namespace. Addresses come before routes, which name them."""
-        yield add_address(1 if node.is_switch else interface_index(ports[0]), node.address)
+        yield add_address(1 if node.is_switch else ports[0].index, node.address)
         options = self._layout.options
-        indices = {port.interface: interface_index(port) for port in ports}
+        indices = {port.interface: port.index for port in ports}
         for port in ports:
-            index = indices[port.interface]
-            yield from shaping_requests(
-                port, index, options.shaper, options.marking, options.mtu_bytes
-            )
-            program = self._programs.get(f"{port.namespace}/{port.interface}")
+            yield from shaping_requests(port, options)
+            program = self._programs.get(port.place)
             if program is not None:
-                yield clsact_request(index)
-                yield add_filter(index, CLSACT_EGRESS, program, "rankwire_mark")
-            yield set_up(index, port.interface)
-            yield add_neighbour(index, port.peer_address, port.peer_mac)
+                yield clsact_request(port.index)
+                yield add_filter(port.index, CLSACT_EGRESS, program, "rankwire_mark")
+            yield set_up(port.index, port.interface)
+            yield add_neighbour(port.index, port.peer_address, port.peer_mac)
         for route in self._layout.routes[node.name]:
             yield add_route(route, node.address, indices)
 

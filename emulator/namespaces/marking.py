@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emulator.lab.effective import EcnProfile
+from emulator.namespaces.layout import Layout
 from nic_drivers.bpf import Assembler, Condition, Operation, Size
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "VALUE_BYTES",
     "MarkingCounters",
     "MarkingParameters",
+    "marking_parameters",
     "marking_program",
     "read_counters",
 ]
@@ -95,6 +97,17 @@ class MarkingCounters:
     """Capable packets by the backlog that they found."""
     marked_histogram: tuple[int, ...]
     """Those of them that the profile chose, also if they were marked before."""
+
+
+def marking_parameters(layout: Layout) -> dict[str, MarkingParameters]:
+    """`NamespacePort.place` -> parameters of its program, for the ports that have one."""
+    if layout.options.marking != "ebpf":
+        return {}
+    ports = [port for port in layout.ports if port.is_switch]
+    return {
+        port.place: MarkingParameters(slot, port.rate_bps, port.buffer_bytes, port.marking)
+        for slot, port in enumerate(ports)
+    }
 
 
 def read_counters(entry: bytes, parameters: MarkingParameters) -> MarkingCounters:

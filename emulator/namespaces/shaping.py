@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from emulator.lab.effective import EcnProfile
+from emulator.lab.namespaces import Namespaces
 from emulator.namespaces.layout import NamespacePort
 from emulator.namespaces.marking import LINE_OVERHEAD_BYTES
 from emulator.namespaces.netlink import Request, add_class, add_qdisc
@@ -36,23 +37,23 @@ def burst_bytes(rate_bps: int, mtu_bytes: int) -> int:
     return frame + rate_bps * _LATENESS_NS // (8 * 10**9)
 
 
-def shaping_requests(
-    port: NamespacePort, index: int, shaper: str, marking: str, mtu_bytes: int
-) -> Iterator[Request]:
+def shaping_requests(port: NamespacePort, options: Namespaces) -> Iterator[Request]:
     """Requests that shape a port, with a queue that marks if `marking` is sch_red."""
-    if shaper == "htb":
+    index, mtu_bytes = port.index, options.mtu_bytes
+    limit_bytes = port.buffer_bytes + _SLACK_BYTES
+    parent = _CLASS
+    if options.shaper == "htb":
         yield add_qdisc(index, "htb", _SHAPER, _ROOT, _htb())
         yield add_class(index, "htb", _CLASS, _SHAPER, _htb_class(port.rate_bps, mtu_bytes))
+    elif options.shaper == "tbf":
+        yield add_qdisc(index, "tbf", _SHAPER, _ROOT, _tbf(port.rate_bps, mtu_bytes, limit_bytes))
     else:
-        limit = port.buffer_bytes + _SLACK_BYTES
-        yield add_qdisc(index, "tbf", _SHAPER, _ROOT, _tbf(port.rate_bps, mtu_bytes, limit))
-    if marking == "sch_red" and port.marking is not None:
-        yield add_qdisc(
-            index, "red", _QUEUE, _CLASS, _red(port.marking, port.buffer_bytes, mtu_bytes)
-        )
-    elif shaper == "htb":
-        limit = port.buffer_bytes + _SLACK_BYTES
-        yield add_qdisc(index, "bfifo", _QUEUE, _CLASS, struct.pack("=I", limit))
+        parent = _ROOT
+    if options.marking == "sch_red" and port.marking is not None:
+        red = _red(port.marking, port.buffer_bytes, mtu_bytes)
+        yield add_qdisc(index, "red", _QUEUE, parent, red)
+    elif options.shaper == "htb":
+        yield add_qdisc(index, "bfifo", _QUEUE, parent, struct.pack("=I", limit_bytes))
 
 
 def clsact_request(index: int) -> Request:
@@ -60,11 +61,13 @@ def clsact_request(index: int) -> Request:
     return add_qdisc(index, "clsact", 0xFFFF_0000, _CLSACT)
 
 
-def probe_requests(shaper: str, marking: str) -> Iterator[tuple[str, Request]]:
+def probe_requests(options: Namespaces) -> Iterator[tuple[str, Request]]:
     """Kind and request of every queueing discipline that is needed, for the loopback interface."""
-    yield shaper, add_qdisc(1, shaper, _SHAPER, _ROOT)
-    yield "clsact", clsact_request(1)
-    if marking == "sch_red":
+    if options.shaper != "none":
+        yield options.shaper, add_qdisc(1, options.shaper, _SHAPER, _ROOT)
+    if options.marking == "ebpf":
+        yield "ingress", clsact_request(1)
+    if options.marking == "sch_red":
         yield "red", add_qdisc(1, "red", _QUEUE, _ROOT)
 
 

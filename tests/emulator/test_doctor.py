@@ -37,6 +37,7 @@ def test_no_shipped_lab_has_anything_wrong(name: str) -> None:
         ("switches.path_selection.mode=packet", "reordering is no congestion", Level.WARNING),
         ("congestion_control={algorithm: swift}", "every packet is acknowledged", Level.WARNING),
         ("congestion_control={algorithm: fixed_rate}", "senders react to congestion", 1),
+        ("namespaces={}", "the namespaces do what the lab asks for", Level.WARNING),
         ("dcqcn.preset=irdma", "the preset is exact", Level.WARNING),
     ],
 )

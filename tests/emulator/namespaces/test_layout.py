@@ -75,17 +75,12 @@ def test_a_lab_without_namespaces_is_told_how_to_get_them() -> None:
     ("override", "told"),
     [
         ("namespaces.mtu_bytes=4100", "less than a full packet of 4156 bytes"),
-        ("time_dilation=1000000", None),
-        ("topology.host_link.rate_gbps=0.1", "after the time dilation"),
+        ("topology.host_link.rate_gbps=0.1", r"time_dilation: leaves host0-leaf0 25000 bit/s"),
     ],
 )
-def test_what_cannot_be_built_is_refused_with_the_reason(override: str, told: str | None) -> None:
-    loaded = load("netns-clos", ["congestion_control.rpg_min_rate=1", override])
-    if told is None:
-        assert lay_out(loaded).hosts["host0"].rate_bps == 400_000
-        return
+def test_what_cannot_be_built_is_refused_with_the_reason(override: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        lay_out(loaded)
+        load("netns-clos", ["congestion_control={algorithm: fixed_rate}", override])
 
 
 def test_a_loopback_address_is_refused(tmp_path: Path) -> None:
@@ -95,5 +90,5 @@ def test_a_loopback_address_is_refused(tmp_path: Path) -> None:
         "  nics: [{name: a, address: 127.0.0.2}, {name: b}]\n"
         "  links: [{ends: [a, b], rate_gbps: 1}]\n"
     )
-    with pytest.raises(InputError, match=r"a: has the address 127\.0\.0\.2"):
-        lay_out(load(path))
+    with pytest.raises(InputError, match=r"topology\.nics\.0\.address: is 127\.0\.0\.2"):
+        load(path)

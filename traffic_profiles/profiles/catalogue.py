@@ -9,7 +9,14 @@ import numpy as np
 from dataplane.errors import InputError, Problem
 from traffic_profiles.collectives.choice import AlgorithmRule
 from traffic_profiles.profiles.llama_step import LLAMA_STEP
-from traffic_profiles.profiles.microbenchmarks import ALL_REDUCE, ALL_TO_ALL, INCAST, PERMUTATION
+from traffic_profiles.profiles.microbenchmarks import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    INCAST,
+    PERMUTATION,
+)
+from traffic_profiles.profiles.mixed_collectives import MIXED_COLLECTIVES
 from traffic_profiles.profiles.moe_training import MOE_TRAINING
 from traffic_profiles.profiles.profile import GeneratedProfile, Profile
 
@@ -17,7 +24,16 @@ __all__ = ["PROFILES", "generate"]
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
-    for profile in (MOE_TRAINING, LLAMA_STEP, ALL_REDUCE, ALL_TO_ALL, INCAST, PERMUTATION)
+    for profile in (
+        MOE_TRAINING,
+        LLAMA_STEP,
+        MIXED_COLLECTIVES,
+        ALL_REDUCE,
+        ALL_GATHER,
+        ALL_TO_ALL,
+        INCAST,
+        PERMUTATION,
+    )
 }
 """Every profile by name."""
 

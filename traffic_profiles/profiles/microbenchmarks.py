@@ -1,4 +1,4 @@
-"""One pattern alone, repeated: an all-reduce, an all-to-all, an incast, a permutation."""
+"""One pattern alone, repeated: a collective, an incast, a permutation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from traffic_profiles.chakra import CollectiveType, TraceBuilder
 from traffic_profiles.profiles.profile import Profile, ProfileJob, parameter
 
-__all__ = ["ALL_REDUCE", "ALL_TO_ALL", "INCAST", "PERMUTATION"]
+__all__ = ["ALL_GATHER", "ALL_REDUCE", "ALL_TO_ALL", "INCAST", "PERMUTATION"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,11 @@ def build_all_to_all(ranks: int, _: int, given: Repeated) -> ProfileJob:
     return collective(ranks, given, "all-to-all", CollectiveType.ALL_TO_ALL)
 
 
+def build_all_gather(ranks: int, _: int, given: Repeated) -> ProfileJob:
+    """All-gathers of all ranks; the size is that of one rank's shard."""
+    return collective(ranks, given, "all-gather", CollectiveType.ALL_GATHER)
+
+
 def build_incast(ranks: int, _: int, given: Repeated) -> ProfileJob:
     """All others send to rank 0 at once."""
     ends = [(source, 0) for source in range(1, ranks)]
@@ -90,6 +95,8 @@ def build_permutation(ranks: int, seed: int, given: Repeated) -> ProfileJob:
 
 ALL_REDUCE = Profile("all-reduce", "all-reduces of all ranks", Repeated, build_all_reduce)
 """Repeated all-reduce."""
+ALL_GATHER = Profile("all-gather", "all-gathers of all ranks", Repeated, build_all_gather)
+"""Repeated all-gather."""
 ALL_TO_ALL = Profile("all-to-all", "all-to-alls of all ranks", Repeated, build_all_to_all)
 """Repeated all-to-all."""
 INCAST = Profile("incast", "all ranks send to rank 0 at once", Repeated, build_incast)

@@ -206,7 +206,29 @@ _SWEEPS_END = """\
 `p99_ns`, `max_ns`, `mean_ns` or `count` of the completion time, `algbw_GBps`, `busbw_GBps` or
 `ideal_ratio` (medians), and for flows `slowdown_p99`. Of a whole run: `emulated_ns`,
 `marked_packets`, `cnps`, `retransmitted_packets`, `dropped_packets`, `pause_frames`,
-`max_queue_bytes`. Of bandwidths and ratios more is better, of all others less.
+`max_queue_bytes`, and of its links, idle ones included: `link_utilisation_ratio`, the mean share of
+time that frames occupied a line; `link_idle_ratio`, the share of the samples' time in which nothing
+did; `link_max_over_mean`, the bytes of the busiest link between switches over the mean of them.
+`KIND.variation` is the standard deviation of the completion times over their mean,
+`KIND.straggler_ratio` the slowest of the kind's messages over their median. Of `algbw_GBps`,
+`busbw_GBps` and `ideal_ratio` more is better, of all others less.
+
+## Expectations
+
+`expect` names what the points are to show: a figure of one point, or its ratio `over` that of
+another, between `at_least` and `at_most`. It holds when it holds on every seed; where one does not,
+the sweep's exit status is 1. `published` and `remark` are for people. The sweeps of
+`lab_configs/published` are written so (`docs/published.md`).
+
+```yaml
+expect:
+  - that: a quarter of the bandwidth takes about four times as long
+    figure: all_to_all.p50_ns
+    where: {topology.host_link.rate_gbps: 100}
+    over: {where: {topology.host_link.rate_gbps: 400}}
+    at_least: 3.6
+    at_most: 4.4
+```
 
 ## Results
 

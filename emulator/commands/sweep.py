@@ -21,6 +21,7 @@ from dataplane.errors import InputError, Problem
 from emulator.commands.arguments import positive_int
 from emulator.run_directory import writing
 from emulator.sweep.execution import Drive, PointResult, run_points
+from emulator.sweep.expectations import Measured, Outcome, check_expectations
 from emulator.sweep.lateness import lateness_warnings
 from emulator.sweep.page import write_page
 from emulator.sweep.points import Points, expand_points
@@ -66,7 +67,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run what is left of the sweep, then rank and store; 1 when a point failed."""
+    """Run what is left of the sweep, then rank and store.
+
+    1 when a point failed or an expectation does not hold.
+    """
     sweep = load_sweep(options.spec)
     points = expand_points(sweep)
     directory = _directory(options, sweep)
@@ -77,9 +81,20 @@ def execute(options: argparse.Namespace) -> int:
     warnings = significance_warnings(ranking)
     if drive is not None:
         warnings += lateness_warnings(complete)
-    _store(ranking, sweep, points, directory, warnings)
-    _tell(ranking, points, results, directory, warnings, options)
-    return 0 if all(result.is_complete for result in results) else 1
+    outcomes = _expectations(sweep, points, results)
+    _store(ranking, sweep, points, directory, warnings, outcomes)
+    _tell(ranking, points, results, directory, warnings, outcomes, options)
+    is_good = all(result.is_complete for result in results) and all(o.holds for o in outcomes)
+    return 0 if is_good else 1
+
+
+def _expectations(sweep: LoadedSweep, points: Points, results: list[PointResult]) -> list[Outcome]:
+    figures = {result.digest: result.figures for result in results}
+    measured = [
+        Measured(point.settings, point.seed, figures.get(point.digest, {}))
+        for point in points.points
+    ]
+    return check_expectations(sweep.spec.expect, measured)
 
 
 def _directory(options: argparse.Namespace, sweep: LoadedSweep) -> Path:
@@ -137,7 +152,12 @@ def _run_drive() -> Drive:
 
 
 def _store(
-    ranking: Ranking, sweep: LoadedSweep, points: Points, directory: Path, warnings: list[str]
+    ranking: Ranking,
+    sweep: LoadedSweep,
+    points: Points,
+    directory: Path,
+    warnings: list[str],
+    outcomes: list[Outcome],
 ) -> None:
     facts: dict[str, Any] = {
         "name": sweep.spec.name,
@@ -147,16 +167,18 @@ def _store(
             {"settings": settings, "reason": reason} for settings, reason in points.impossible
         ],
         "warnings": warnings,
+        "expectations": [outcome.as_dict() for outcome in outcomes],
     }
     write_ranking(ranking, directory, facts)
     better = "higher" if ranking.higher_is_better else "lower"
     notes = [
         sweep.spec.description,
         f"{sweep.spec.mode} of {sweep.spec.trace or sweep.spec.profile or 'the default profile'} "
-        f"on {sweep.spec.lab}; iterations {sweep.spec.iterations}, "
+        f"on {', '.join(sweep.labs)}; iterations {sweep.spec.iterations}, "
         f"size scale {sweep.spec.size_scale:g}, compute scale {sweep.spec.compute_scale:g}; "
         f"{better} {ranking.figure} is better",
         f"{len(points.impossible)} combinations left out as impossible",
+        *(f"Expectation {outcome.text}" for outcome in outcomes),
         *(f"Warning: {warning}" for warning in warnings),
     ]
     write_page(ranking, directory / "sweep.html", title=f"Sweep {sweep.spec.name}", notes=notes)
@@ -171,6 +193,7 @@ def _tell(
     results: list[PointResult],
     directory: Path,
     warnings: list[str],
+    outcomes: list[Outcome],
     options: argparse.Namespace,
 ) -> None:
     failed = sum(not result.is_complete for result in results)
@@ -184,6 +207,7 @@ def _tell(
             "reused": reused,
             "impossible": len(points.impossible),
             "warnings": warnings,
+            "expectations": [outcome.as_dict() for outcome in outcomes],
             "table": ranking.table.to_dicts(),
         }
         print(json.dumps(document))
@@ -193,6 +217,7 @@ def _tell(
     print_lines(
         f"{len(results)} points ({reused} from before, {failed} failed, "
         f"{len(points.impossible)} impossible); {better} {ranking.figure} is better",
+        *(outcome.text for outcome in outcomes),
         *(f"warning: {warning}" for warning in warnings),
         f"table: {directory / 'sweep.parquet'}",
         f"page:  {directory / 'sweep.html'}",

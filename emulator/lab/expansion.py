@@ -5,11 +5,12 @@ a `Complaint` with the key path; nothing is raised.
 """
 
 from emulator.lab.clos import expand_clos
+from emulator.lab.direct import expand_direct
 from emulator.lab.explicit import expand_explicit
 from emulator.lab.fabric import Fabric
 from emulator.lab.fat_tree import size_fat_tree
 from emulator.lab.nodes import Complaint
-from emulator.lab.topology import Clos, FatTree, Topology
+from emulator.lab.topology import Clos, Direct, FatTree, Topology
 
 __all__ = ["expand"]
 
@@ -19,6 +20,8 @@ def expand(topology: Topology, complain: Complaint) -> Fabric:
     if isinstance(topology, FatTree):
         clos = size_fat_tree(topology, complain)
         return expand_clos(clos, complain) if clos is not None else Fabric((), (), ())
+    if isinstance(topology, Direct):
+        return expand_direct(topology)
     if isinstance(topology, Clos):
         return expand_clos(topology, complain)
     return expand_explicit(topology, complain)

@@ -11,6 +11,7 @@ from emulator.lab.base import LabPart
 
 __all__ = [
     "Clos",
+    "Direct",
     "Explicit",
     "ExplicitLink",
     "ExplicitNic",
@@ -106,6 +107,24 @@ class FatTree(LabPart):
     """Spine to core, if a third tier is needed; left out, as `fabric_link`."""
 
 
+class Direct(LabPart):
+    """Hosts linked to each other without switches between them.
+
+    Each host forwards for others: a switch of its own, behind its NIC, stands for the NIC's
+    embedded one. Its lines share the NIC's rate equally, so that hosts of any shape send as much.
+    """
+
+    kind: Literal["direct"]
+    """This form of topology."""
+    shape: Literal["ring", "full_mesh"]
+    """Every host is linked to two others, or to all."""
+    hosts: Annotated[int, Field(ge=3, le=256)]
+    """Hosts with one NIC each."""
+    host_link: Link
+    """Rate of a NIC, shared out to its lines, and delay of each line; inside a host there is none.
+    """
+
+
 class ExplicitNic(LabPart):
     """One NIC of an explicit topology."""
 
@@ -167,4 +186,4 @@ class Explicit(LabPart):
     """Links."""
 
 
-Topology = Annotated[Clos | FatTree | Explicit, Field(discriminator="kind")]
+Topology = Annotated[Clos | FatTree | Direct | Explicit, Field(discriminator="kind")]

@@ -7,12 +7,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from emulator.sweep.loads import load_figures
 from metrics.records import RunRecords
 
 __all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of", "quantile_of"]
 
 _STATISTICS: Mapping[str, float] = {"p50_ns": 0.5, "p95_ns": 0.95, "p99_ns": 0.99, "max_ns": 1.0}
 _MEDIANS = ("algbw_GBps", "busbw_GBps", "ideal_ratio")
+_SPREADS = ("variation", "straggler_ratio")
+_LOADS = ("link_utilisation_ratio", "link_idle_ratio", "link_max_over_mean")
 _KINDS = (
     "all", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce",
     "gather", "scatter", "barrier", "send_recv", "flows",
@@ -25,6 +28,7 @@ _TOTALS = (
     "dropped_packets",
     "pause_frames",
     "max_queue_bytes",
+    *_LOADS,
 )
 
 HIGHER_IS_BETTER = frozenset(_MEDIANS)
@@ -53,7 +57,7 @@ def figures_of(records: RunRecords) -> dict[str, float]:
     Times are ns; quantiles are by nearest rank, so that with fewer than 100 samples the p99 is
     the largest one (`KIND.count` tells).
     """
-    figures = _collective_figures(records.collectives)
+    figures = _collective_figures(records.collectives, records.flows)
     figures |= _flow_figures(records.flows)
     figures["emulated_ns"] = float(records.run["emulated_ns"])
     for column in ("marked_packets", "cnps", "retransmitted_packets"):
@@ -63,28 +67,42 @@ def figures_of(records: RunRecords) -> dict[str, float]:
     figures["pause_frames"] = float(queues["pause_frames_sent"].sum())
     deepest = queues["max_depth_bytes"].max()
     figures["max_queue_bytes"] = float(deepest) if isinstance(deepest, int | float) else 0.0
-    return figures
+    return figures | load_figures(records)
 
 
 def _parts(kind: str) -> list[str]:
     parts = [*_STATISTICS, "mean_ns", "count"]
-    return [*parts, "slowdown_p99"] if kind == "flows" else [*parts, *_MEDIANS]
+    return [*parts, "slowdown_p99"] if kind == "flows" else [*parts, *_MEDIANS, *_SPREADS]
 
 
-def _collective_figures(collectives: pl.DataFrame) -> dict[str, float]:
+def _collective_figures(collectives: pl.DataFrame, flows: pl.DataFrame) -> dict[str, float]:
     complete = collectives.filter(pl.col("complete")).with_columns(pl.col("kind").cast(pl.String))
-    figures = _of_kind("all", complete)
+    figures = _of_kind("all", complete, flows)
     for part in complete.partition_by("kind"):
-        figures |= _of_kind(part["kind"][0], part)
+        figures |= _of_kind(part["kind"][0], part, flows)
     return figures
 
 
-def _of_kind(kind: str, frame: pl.DataFrame) -> dict[str, float]:
+def _of_kind(kind: str, frame: pl.DataFrame, flows: pl.DataFrame) -> dict[str, float]:
     figures = _times(kind, frame["completion_time_ns"].to_numpy())
+    figures |= _spreads(kind, frame, flows)
     for column in _MEDIANS:
         median = frame[column].drop_nulls().median()
         if isinstance(median, int | float):
             figures[f"{kind}.{column}"] = float(median)
+    return figures
+
+
+def _spreads(kind: str, frame: pl.DataFrame, flows: pl.DataFrame) -> dict[str, float]:
+    """How much the collectives' times vary, and how far their slowest message lags behind."""
+    figures = {}
+    times_ns = frame["completion_time_ns"].to_numpy()
+    if len(times_ns) and times_ns.mean() > 0:
+        figures[f"{kind}.variation"] = float(times_ns.std() / times_ns.mean())
+    messages = flows.join(frame.select("instance", "iteration"), on=["instance", "iteration"])
+    ordered = np.sort(messages["completion_time_ns"].drop_nulls().to_numpy())
+    if len(ordered) and _nearest_rank(ordered, 0.5) > 0:
+        figures[f"{kind}.straggler_ratio"] = float(ordered[-1]) / _nearest_rank(ordered, 0.5)
     return figures
 
 

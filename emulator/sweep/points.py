@@ -49,21 +49,23 @@ def expand_points(sweep: LoadedSweep) -> Points:
     Raises `InputError` for a combination that the lab refuses, unless those are to be left out
     and some remain.
     """
-    common = _common_digest(sweep)
+    labs = sweep.labs
+    common = {name: _common_digest(sweep, lab) for name, lab in labs.items()}
     possible: list[Point] = []
     impossible: list[tuple[dict[str, Any], str]] = []
     errors: list[InputError] = []
-    for settings in _combinations(sweep.spec.grid):
-        overrides = _override_texts(sweep.spec.set | settings)
+    for settings in _combinations(sweep.grid):
+        name = settings.get("lab", next(iter(labs)))
+        overrides = _override_texts(sweep.spec.set | _without_lab(settings))
         try:
-            load(sweep.lab, overrides)
+            load(labs[name], overrides)
         except InputError as error:
             errors.append(error)
             impossible.append((settings, str(error).splitlines()[0]))
             continue
         for seed in sweep.spec.seeds:
-            request = _request(sweep, overrides, seed)
-            possible.append(Point(_digest(common, settings, seed), settings, seed, request))
+            request = _request(sweep, labs[name], overrides, seed)
+            possible.append(Point(_digest(common[name], settings, seed), settings, seed, request))
     if errors and (not possible or not sweep.spec.skip_impossible):
         problems = [problem for error in errors for problem in error.problems]
         raise InputError(*dict.fromkeys(problems))
@@ -75,14 +77,18 @@ def _combinations(grid: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(grid, values, strict=True))
 
 
+def _without_lab(settings: dict[str, Any]) -> dict[str, Any]:
+    return {path: value for path, value in settings.items() if path != "lab"}
+
+
 def _override_texts(settings: dict[str, Any]) -> list[str]:
     """`path=value` for each setting; JSON is YAML on one line."""
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
 
 
-def _request(sweep: LoadedSweep, overrides: list[str], seed: int) -> JobRequest:
+def _request(sweep: LoadedSweep, lab: str, overrides: list[str], seed: int) -> JobRequest:
     return JobRequest(
-        lab=sweep.lab,
+        lab=lab,
         overrides=tuple(overrides),
         trace=sweep.trace,
         profile=sweep.spec.profile,
@@ -98,12 +104,12 @@ def _digest(common: str, settings: dict[str, Any], seed: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _common_digest(sweep: LoadedSweep) -> str:
+def _common_digest(sweep: LoadedSweep, lab: str) -> str:
     """Over what all points share: version, lab file, common settings, job, trace files."""
     spec = sweep.spec
     parts = [
         dataplane.__version__,
-        find_lab(sweep.lab).read_text(encoding="utf-8"),
+        find_lab(lab).read_text(encoding="utf-8"),
         spec.mode,
         spec.profile,
         spec.iterations,

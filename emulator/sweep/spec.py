@@ -10,6 +10,7 @@ from dataplane.errors import InputError
 from emulator.lab.base import LabPart
 from emulator.lab.documents import read_document
 from emulator.lab.problems import problems_of
+from emulator.sweep.expectations import Expectation, expectation_problems
 from emulator.sweep.figures import figure_problem
 
 __all__ = ["LoadedSweep", "SweepSpec", "load_sweep"]
@@ -22,8 +23,9 @@ class SweepSpec(LabPart):
     """Lower case letters, digits and dashes; names the directory."""
     description: str = ""
     """What the sweep is to find out."""
-    lab: str
-    """Lab file, relative to this file, or the name of a lab."""
+    lab: str | Annotated[list[str], Field(min_length=1)]
+    """Lab file, relative to this file, or the name of a lab; a list makes the lab one more
+    setting, `lab`."""
     mode: Literal["predict", "run"] = "predict"
     """Virtual time, several points at once; or real packets, one point after the other."""
     trace: str | None = None
@@ -47,6 +49,8 @@ class SweepSpec(LabPart):
     """Every combination is repeated with each."""
     rank_by: str = "all.p99_ns"
     """Figure that ranks the points: KIND.FIGURE, for example all_reduce.p99_ns, all.busbw_GBps."""
+    expect: list[Expectation] = Field(default_factory=list)
+    """What the points are expected to show; the sweep fails where it does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,17 @@ class LoadedSweep:
     path: Path
 
     @property
-    def lab(self) -> str:
-        """The lab as `emulator.lab.load` takes it."""
-        beside = self.path.parent / self.spec.lab
-        return str(beside) if beside.is_file() else self.spec.lab
+    def labs(self) -> dict[str, str]:
+        """Each lab as the sweep file names it -> as `emulator.lab.load` takes it."""
+        given = [self.spec.lab] if isinstance(self.spec.lab, str) else self.spec.lab
+        beside = {name: self.path.parent / name for name in given}
+        return {name: str(path) if path.is_file() else name for name, path in beside.items()}
+
+    @property
+    def grid(self) -> dict[str, list[Any]]:
+        """Setting -> values; the lab is one of them if there are several."""
+        labs = list(self.labs)
+        return ({"lab": labs} if len(labs) > 1 else {}) | self.spec.grid
 
     @property
     def trace(self) -> Path | None:
@@ -89,6 +100,10 @@ def load_sweep(path: Path) -> LoadedSweep:
         )
     if len(set(spec.seeds)) != len(spec.seeds):
         problems.append(document.problem(("seeds",), "name a seed twice", "name each once"))
+    sweep = LoadedSweep(spec, path)
+    problems += [
+        document.problem(*wrong) for wrong in expectation_problems(spec.expect, sweep.grid)
+    ]
     if problems:
         raise InputError(*problems)
-    return LoadedSweep(spec, path)
+    return sweep

@@ -12,22 +12,26 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from emulator.exchange.binding import Binding
+from emulator.job_config import job_config
 from emulator.lab import Lab, list_labs, load
 from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
 from emulator.lab.overrides import SHORT_NAMES, alternatives
 from emulator.presets import DCQCN_PRESETS, NOTIFICATION_PRESETS, SWITCH_PRESETS, dcqcn_preset
 from emulator.sweep.spec import SweepSpec
+from metrics.drawing import draw_network
 
-__all__ = ["labs_page", "main", "sweeps_page"]
+__all__ = ["lab_drawing", "labs_page", "main", "sweeps_page"]
 
 _DOCS = Path(__file__).parents[1] / "docs"
+_DRAWN_LAB = "clos-64"
 _LINE_RATE_BPS = 400_000_000_000
 
 
 def main() -> None:
-    """Write both pages."""
+    """Write both pages and the drawing."""
     (_DOCS / "labs.md").write_text(labs_page(), encoding="utf-8")
     (_DOCS / "sweeps.md").write_text(sweeps_page(), encoding="utf-8")
+    (_DOCS / "images" / "lab.svg").write_text(lab_drawing(), encoding="utf-8")
 
 
 def labs_page() -> str:
@@ -53,9 +57,17 @@ def labs_page() -> str:
         f"`switches.ecn.preset`, for ports of {_LINE_RATE_BPS / 1e9:g} Gb/s.",
         _ecn_table(),
         _LABS_END,
+        _REFUSED,
         _EXCHANGE,
         *_key_sections(Binding, ("binding",)),
     )
+
+
+def lab_drawing() -> str:
+    """The text of docs/images/lab.svg."""
+    loaded = load(_DRAWN_LAB)
+    config = job_config(loaded.lab, loaded.fabric, seed=1)
+    return draw_network(config, title=_DRAWN_LAB)
 
 
 def sweeps_page() -> str:
@@ -87,8 +99,15 @@ topology:
 
 * `rankwire lab check FILE` validates it, `rankwire lab show FILE` prints every effective value with
   its source, `rankwire doctor FILE` says what will go wrong although it is valid.
+* `rankwire lab show LAB --svg FILE` draws it, `rankwire lab paths LAB FROM TO` lists the equal-cost
+  paths between two ranks.
 * `rankwire lab schema > lab.schema.json` is for completion in an editor.
-* `--set PATH=VALUE` changes one key for one command; `rankwire lab keys` lists the paths."""
+* `--set PATH=VALUE` changes one key for one command; `rankwire lab keys` lists the paths.
+
+![The lab clos-64: four spines, eight leaves, eight hosts on each](images/lab.svg)
+
+The report of a run or a prediction has the same picture with every link in the colour of its mean
+utilisation."""
 
 _KEYS_INTRODUCTION = (
     "Units are in the names. In `--set`, "
@@ -134,6 +153,17 @@ _LABS_END = """\
 Left out, the headroom of a port and lossless priority is computed for the longest, fastest link of
 the switch: `2 x delay x rate / 8 + 2 x (MTU + 82) + 64 + response_bytes + allowance`. The shared
 buffer is `buffer_bytes` without the headrooms of all ports."""
+
+_REFUSED = """\
+## What is refused, and what is not
+
+A lab that is no network ends every command with exit status 2 and one message for each problem:
+hosts without a link, ranks that no path leads to, links whose ends and own rate are unequal, ports
+used twice (which is also what a link given twice is told), nodes linked to themselves, NICs linked
+to each other unless they are the only two, and buffers smaller than their headrooms. Any other
+graph is a network. Rings, meshes and tori are fine: packets take shortest paths only, which can't
+loop, and several links between two nodes share their flows. Whether pauses can wait for each other
+in a circle there, `rankwire doctor` says."""
 
 _EXCHANGE = """\
 ## Other tools' topology files

@@ -9,7 +9,7 @@ import yaml
 from rich.table import Table
 
 from dataplane.errors import InputError, Problem
-from emulator.commands import lab_exchange, lab_namespaces
+from emulator.commands import lab_drawing, lab_exchange, lab_namespaces
 from emulator.commands.arguments import add_lab_arguments, natural
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
@@ -26,6 +26,7 @@ _EPILOG = f"""\
 examples:
   rankwire lab list
   rankwire lab show loopback-clos --set dcqcn.preset=paper
+  rankwire lab show clos-64 --svg clos-64.svg
   rankwire lab check my-lab.yaml
   rankwire lab paths loopback-clos 0 5      every equal-cost path from rank 0 to rank 5
 {lab_namespaces.EXAMPLES}
@@ -53,6 +54,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     show = actions.add_parser("show", help="effective settings with their sources, and the fabric")
     add_lab_arguments(show)
     show.add_argument("--json", action="store_true", help="print one JSON object")
+    lab_drawing.add_options(show)
     paths = actions.add_parser("paths", help="equal-cost paths between two ranks")
     add_lab_arguments(paths)
     paths.add_argument("source", metavar="FROM", type=natural, help="rank that sends")
@@ -132,6 +134,9 @@ def _keys(_options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace) -> None:
     loaded = load(options.lab, options.set)
+    if options.svg is not None:
+        lab_drawing.draw(loaded, options)
+        return
     if options.json:
         print(json.dumps(resolved(loaded)))
         return
@@ -147,7 +152,7 @@ def _show(options: argparse.Namespace) -> None:
             table.add_row(key, *(names[key] for _ in columns), str(item.value), item.source)
         print_table(table)
     rest = lab.model_dump(mode="json", exclude={"congestion_control", "notification_point"})
-    print_lines(yaml.safe_dump(rest, sort_keys=False))
+    print_lines(yaml.safe_dump(rest, sort_keys=False), *lab_drawing.hints(loaded, options.lab))
 
 
 def resolved(loaded: LoadedLab) -> dict[str, Any]:

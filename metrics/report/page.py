@@ -14,6 +14,7 @@ from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
 from metrics.report import facts, path_tables, provenance, tables
 from metrics.report.charts import distributions, ecmp, links, paths, queues, ranks, rates
+from metrics.report.drawing import network_drawing
 from metrics.report.figure import Chart
 from metrics.report.markup import Raw, element, facts_list
 
@@ -195,7 +196,7 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
         ),
         chart_block(queues.queue_events(records.queues), "No marks, pauses or drops at any queue."),
     ]
-    parts = [element("div", *blocks, class_="charts")]
+    parts = [network_drawing(records, loads), element("div", *blocks, class_="charts")]
     if len(records.links):
         body, note = tables.load_table(loads, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]

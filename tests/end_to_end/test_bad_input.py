@@ -166,6 +166,39 @@ def switch_port_used_twice(tmp: Path) -> Wrong:
     return Wrong(wrong.words, [*wrong.said, "port 0 of tor", "line 8"])
 
 
+def explicit_with(was: str, wrong: str, *said: str) -> Case:
+    """The lab of two NICs and a switch with something in it replaced."""
+
+    def case(tmp: Path) -> Wrong:
+        text = EXPLICIT.replace('right, "tor:0"', 'right, "tor:1"').replace(was, wrong, 1)
+        told = lab_with(text)(tmp)
+        return Wrong(told.words, [*told.said, *said])
+
+    return case
+
+
+def unreachable_rank(tmp: Path) -> Wrong:
+    text = EXPLICIT.replace('right, "tor:0"', 'right, "row:0"').replace(
+        "[{name: tor, ports: 4}]", "[{name: tor, ports: 4}, {name: row, ports: 4}]"
+    )
+    told = lab_with(text)(tmp)
+    return Wrong(told.words, [*told.said, "no path from tor to right (rank 1)"])
+
+
+SECOND_LINK = '    - {ends: [right, "tor:1"], rate_gbps: 100, delay_ns: 500}\n'
+BAD_TOPOLOGIES = {
+    "disconnected_host": explicit_with(SECOND_LINK, "", "leaves right without a link"),
+    "unequal_link_ends": explicit_with(
+        "{name: right}", "{name: right, rate_gbps: 400}", "unequal rates", "right has 400", "100"
+    ),
+    "unreachable_rank": unreachable_rank,
+    "link_to_itself": explicit_with('right, "tor:1"', '"tor:1", "tor:2"', "connect tor to itself"),
+    "buffer_below_headrooms": explicit_with(
+        "topology:", "switches: {buffer_bytes: 20000}\ntopology:", "20000", "tor reserves"
+    ),
+}
+
+
 def unknown_key(tmp: Path) -> Wrong:
     text = EXPLICIT.replace('right, "tor:0"', 'right, "tor:1"') + "swiches: {}\n"
     wrong = lab_with(text)(tmp)
@@ -221,7 +254,11 @@ CASES: Sequence[Case] = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *BAD_TOPOLOGIES.values()],
+    ids=[*(case.__name__ for case in CASES), *BAD_TOPOLOGIES],
+)
 def test_wrong_input_is_told_before_anything_starts(case: Case, tmp_path: Path) -> None:
     wrong = case(tmp_path)
     ended = rankwire(*wrong.words, directory=tmp_path)

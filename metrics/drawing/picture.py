@@ -1,0 +1,319 @@
+"""Writes the SVG of a layout."""
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from metrics.drawing import words
+from metrics.drawing.layout import CELL, Box, Bundle, Layout, arrange
+from metrics.drawing.network import Link, Network, Utilisation, network_of
+from metrics.drawing.scale import STEPS, colour_at
+from metrics.drawing.style import Theme, style_sheet
+
+__all__ = ["draw_network"]
+
+_MOST_LABELS = 12
+"""Bundles between two tiers that have labels of their own, if their rates differ."""
+_LABEL_WIDTH = 84
+_MOST_SEPARATE = 160
+"""Bundles that can be pointed at one by one; more are drawn as one path per colour."""
+
+
+def draw_network(
+    config: Mapping[str, Any],
+    *,
+    title: str,
+    utilisation: Utilisation | None = None,
+    theme: Theme = "auto",
+) -> str:
+    """The network of a job configuration as an SVG document.
+
+    `utilisation` colours every link by the share of the run in which it was occupied, each
+    direction at the end that sends; without it links are plain.
+    """
+    network = network_of(config)
+    picture = _Picture(network, arrange(network), utilisation)
+    return picture.document(title, theme)
+
+
+class _Picture:
+    """One drawing under construction."""
+
+    def __init__(self, network: Network, layout: Layout, utilisation: Utilisation | None) -> None:
+        self.network = network
+        self.layout = layout
+        self.utilisation = utilisation
+        self.widest_bps = max((_rate(bundle) for bundle in layout.bundles), default=1)
+
+    def document(self, title: str, theme: Theme) -> str:
+        layout, network = self.layout, self.network
+        height = layout.height + 66
+        counts = ", ".join(
+            (
+                words.counted(len(network.nics), "NIC"),
+                words.counted(len(network.switches), "switch"),
+                words.counted(len(network.links), "link"),
+            )
+        )
+        body = [
+            _element("rect", class_="page", width=layout.width, height=height),
+            _text(20, 32, title, "start title"),
+            _text(20, 51, counts, "start muted"),
+            *self._links(),
+            *self._boxes(),
+            *self._gutter(),
+            *self._legend(height - 24),
+        ]
+        words_for_all = words.description(network, layout, self.utilisation)
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="rw" role="img" '
+            f'viewBox="0 0 {_number(layout.width)} {_number(height)}" '
+            f'width="{_number(layout.width)}" height="{_number(height)}" '
+            f'aria-labelledby="rw-title rw-desc">'
+        )
+        named = [
+            _element("title", html.escape(title), id="rw-title"),
+            _element("desc", html.escape(words_for_all), id="rw-desc"),
+            _element("style", style_sheet(theme)),
+        ]
+        return "\n".join([head, *named, *body, "</svg>\n"])
+
+    def _shares(self, bundle: Bundle) -> tuple[float, float] | None:
+        """Mean utilisation of a bundle, from its first box and from its second."""
+        if self.utilisation is None:
+            return None
+        sums = [0.0, 0.0]
+        for link, forward in bundle.links:
+            for direction in (0, 1):
+                side = direction if forward else 1 - direction
+                sums[side] += self.utilisation.get((link.name, direction), 0.0)
+        return sums[0] / len(bundle.links), sums[1] / len(bundle.links)
+
+    def _links(self) -> Iterator[str]:
+        bundles = self.layout.bundles
+        paths: dict[tuple[str, float], list[str]] = {}
+        for bundle in bundles:
+            shares = self._shares(bundle)
+            width = self._stroke_width(bundle)
+            halves = _halves(bundle)
+            if len(bundles) <= _MOST_SEPARATE:
+                name = _element("title", html.escape(words.bundle_text(bundle, shares)))
+                lines = [
+                    _element("path", **_stroke(colour), d=half, stroke_width=width)
+                    for colour, half in zip(_colours(shares), halves, strict=True)
+                ]
+                yield _element("g", name + "".join(lines))
+            else:
+                for colour, half in zip(_colours(shares), halves, strict=True):
+                    paths.setdefault((colour, width), []).append(half)
+        for (colour, width), parts in sorted(paths.items()):
+            yield _element("path", **_stroke(colour), d=" ".join(parts), stroke_width=width)
+        yield from self._link_labels()
+
+    def _stroke_width(self, bundle: Bundle) -> float:
+        widest = 4.5 if len(self.layout.bundles) <= 64 else 1.6
+        return round(max(0.7, widest * math.sqrt(_rate(bundle) / self.widest_bps)), 2)
+
+    def _link_labels(self) -> Iterator[str]:
+        """Labels of the bundles themselves, where the tier's own would not say it all."""
+        tiers: dict[tuple[int, int], list[Bundle]] = {}
+        for bundle in self.layout.bundles:
+            tiers.setdefault((bundle.a.tier, bundle.b.tier), []).append(bundle)
+        for (lower, upper), bundles in tiers.items():
+            texts = {words.link_label(bundle) for bundle in bundles}
+            if len(bundles) <= _MOST_LABELS and (len(texts) > 1 or lower == upper):
+                yield from (_label(bundle) for bundle in bundles)
+
+    def _boxes(self) -> Iterator[str]:
+        for row in self.layout.rows:
+            for box in row:
+                kind = "switch" if box.tier else "nic"
+                yield _element(
+                    "rect", class_=kind, x=box.x, y=box.y, width=box.width, height=box.height, rx=5
+                )
+                yield from self._box_text(box)
+                yield from self._cells(box)
+
+    def _box_text(self, box: Box) -> Iterator[str]:
+        middle = box.y + box.height / 2
+        if box.tier:
+            yield _text(box.middle, middle + 4, box.label)
+            return
+        yield _text(box.middle, middle - 3, box.label, "small")
+        rank = self.network.nics[box.nodes[0]].rank
+        yield _text(box.middle, middle + 12, f"rank {rank}", "small muted")
+
+    def _cells(self, box: Box) -> Iterator[str]:
+        if not box.cells:
+            return
+        text = words.ranks_text(self.network, box.cells)
+        top = box.y + box.height + 8
+        left = box.middle - box.columns * CELL / 2
+        for index, nic in enumerate(box.cells):
+            line, column = divmod(index, box.columns)
+            yield self._cell(nic, left + column * CELL, top + line * CELL)
+        lines = -(-len(box.cells) // box.columns)
+        yield _text(box.middle, top + lines * CELL + 12, text, "small muted")
+
+    def _cell(self, nic: int, x: float, y: float) -> str:
+        """A NIC as a small square: its left half what it sends, its right half what it receives."""
+        link, forward = self.layout.cell_links.get(nic, (None, True))
+        item = self.network.nics[nic]
+        shares = self._nic_shares(link, forward)
+        text = f"{item.name}, rank {item.rank}{words.shares_text(shares, 'sent', 'the fabric')}"
+        side = CELL - 2
+        halves = [
+            _element("rect", **_fill(colour), x=x + part * side / 2, y=y, width=side / 2,
+                     height=side)
+            for part, colour in enumerate(_colours(shares))
+        ]  # fmt: skip
+        return _element("g", _element("title", html.escape(text)) + "".join(halves))
+
+    def _nic_shares(self, link: Link | None, forward: bool) -> tuple[float, float] | None:
+        if self.utilisation is None or link is None:
+            return None
+        both = [self.utilisation.get((link.name, direction), 0.0) for direction in (0, 1)]
+        return (both[0], both[1]) if forward else (both[1], both[0])
+
+    def _gutter(self) -> Iterator[str]:
+        """Names of the tiers on the left, and the links between them."""
+        rows = self.layout.rows
+        for tier, row in enumerate(rows):
+            if not row:
+                continue
+            y = row[0].y + row[0].height / 2
+            text = words.tier_text(self.network, row) if tier else ""
+            if text:
+                yield _text(20, y + 4, text, "start")
+            yield from self._tier_links(tier, row, y)
+
+    def _tier_links(self, tier: int, row: Sequence[Box], y: float) -> Iterator[str]:
+        """The links from this row to the one above, or of the cells below it."""
+        above = self.layout.rows[tier + 1] if tier + 1 < len(self.layout.rows) else []
+        links = [
+            link
+            for bundle in self.layout.bundles
+            if (bundle.a.tier, bundle.b.tier) == (tier, tier + 1)
+            for link, _ in bundle.links
+        ]
+        if links and above:
+            middle = (y + above[0].y + above[0].height / 2) / 2
+            yield from _lines(20, middle, words.tier_links_text(links))
+        cells = [link for nic in _cell_nics(row) for link, _ in [self.layout.cell_links[nic]]]
+        if cells:
+            yield from _lines(20, y + 44, words.tier_links_text(cells))
+
+    def _legend(self, y: float) -> Iterator[str]:
+        text = "A line is the links between two nodes, the wider the more bandwidth."
+        if self.utilisation is None:
+            yield _text(20, y + 4, text, "start small muted")
+            return
+        step = 150 / STEPS
+        for index in range(STEPS):
+            colour = colour_at((index + 0.5) / STEPS)
+            yield _element(
+                "rect", x=28 + index * step, y=y - 12, width=step, height=10, fill=colour
+            )
+        for ratio in (0.0, 0.5, 1.0):
+            yield _text(28 + 150 * ratio, y + 12, f"{100 * ratio:.0f} %", "small muted")
+        lines = ["Mean utilisation over the run. The half of a line at a node is what it sends."]
+        if any(box.cells for row in self.layout.rows for box in row):
+            lines.append("A square is a NIC: the left half what it sends, the right receives.")
+        for index, line in enumerate(lines):
+            yield _text(210, y - 3 + 15 * index, line, "start small muted")
+
+
+def _cell_nics(row: Sequence[Box]) -> Iterator[int]:
+    return (nic for box in row for nic in box.cells)
+
+
+def _rate(bundle: Bundle) -> int:
+    return sum(link.rate_bps for link, _ in bundle.links)
+
+
+def _colours(shares: tuple[float, float] | None) -> tuple[str, str]:
+    """Colours of both halves; empty for the theme's own."""
+    return ("", "") if shares is None else (colour_at(shares[0]), colour_at(shares[1]))
+
+
+def _stroke(colour: str) -> dict[str, str]:
+    return {"stroke": colour, "fill": "none"} if colour else {"class_": "link"}
+
+
+def _fill(colour: str) -> dict[str, str]:
+    return {"fill": colour} if colour else {"class_": "cell"}
+
+
+def _ends(bundle: Bundle) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Both ends of a bundle's line."""
+    a, b = bundle.a, bundle.b
+    if a.tier != b.tier:
+        return (a.middle, a.y), (b.middle, b.y + b.height)
+    if bundle.bend:
+        return (a.middle, a.y), (b.middle, b.y)
+    right, left = a.x + a.width, b.x
+    if a.x > b.x:
+        right, left = a.x, b.x + b.width
+    return (right, a.y + a.height / 2), (left, b.y + b.height / 2)
+
+
+def _point(bundle: Bundle, part: float) -> tuple[float, float]:
+    """A point of the line, `part` of the way from the first box to the second."""
+    (ax, ay), (bx, by) = _ends(bundle)
+    rise = 2 * bundle.bend * part * (1 - part)
+    return ax + (bx - ax) * part, ay + (by - ay) * part - rise
+
+
+def _label(bundle: Bundle) -> str:
+    """A bundle's rate at its line; above the boxes where it is too short for it."""
+    within = bundle.a.tier == bundle.b.tier
+    x, y = _point(bundle, 0.5 if within else 0.3)
+    (ax, _), (bx, _) = _ends(bundle)
+    if within and not bundle.bend and abs(ax - bx) < _LABEL_WIDTH:
+        y = bundle.a.y - 10
+    return _text(x, y + 4, words.link_label(bundle), "small halo")
+
+
+def _halves(bundle: Bundle) -> tuple[str, str]:
+    """The line's half at the first box and the one at the second, as paths."""
+    (ax, ay), (bx, by) = _ends(bundle)
+    mx, my = _point(bundle, 0.5)
+    start, middle, end = _xy(ax, ay), _xy(mx, my), _xy(bx, by)
+    if not bundle.bend:
+        return f"M{start}L{middle}", f"M{end}L{middle}"
+    # A parabola cut at its vertex: each half's control point is half-way to the whole one's.
+    cy = (ay + by) / 2 - bundle.bend
+    first = _xy((ax + mx) / 2, (ay + cy) / 2)
+    second = _xy((bx + mx) / 2, (by + cy) / 2)
+    return f"M{start}Q{first} {middle}", f"M{end}Q{second} {middle}"
+
+
+def _xy(x: float, y: float) -> str:
+    return f"{_number(x)},{_number(y)}"
+
+
+def _lines(x: float, y: float, texts: Sequence[str]) -> Iterator[str]:
+    for index, text in enumerate(texts):
+        yield _text(x, y + 15 * index, text, "start small muted")
+
+
+def _text(x: float, y: float, text: str, class_: str = "") -> str:
+    named = {"class_": class_} if class_ else {}
+    return _element("text", html.escape(text), **named, x=x, y=y)
+
+
+def _element(tag: str, inner: str = "", **attributes: str | float) -> str:
+    text = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{text}>{inner}</{tag}>" if inner else f"<{tag}{text}/>"
+
+
+def _value(value: str | float) -> str:
+    return html.escape(value) if isinstance(value, str) else _number(value)
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2):g}"

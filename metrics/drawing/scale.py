@@ -1,0 +1,29 @@
+"""Colours of utilisation: grey when idle, blue, green, amber, red at line rate."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+__all__ = ["STEPS", "colour_at"]
+
+STEPS = 25
+"""Colours that a drawing tells apart."""
+_STOPS: Sequence[tuple[float, tuple[int, int, int]]] = (
+    (0.0, (160, 172, 184)),
+    (0.04, (120, 170, 215)),
+    (0.28, (36, 112, 190)),
+    (0.5, (38, 158, 128)),
+    (0.7, (222, 172, 44)),
+    (0.88, (219, 94, 38)),
+    (1.0, (178, 22, 52)),
+)
+
+
+def colour_at(ratio: float) -> str:
+    """The colour of a share between 0 and 1, as one of so many steps."""
+    clipped = round(min(1.0, max(0.0, ratio)) * STEPS) / STEPS
+    for (low, first), (high, second) in pairwise(_STOPS):
+        if clipped <= high:
+            part = (clipped - low) / (high - low)
+            mixed = [round(a + (b - a) * part) for a, b in zip(first, second, strict=True)]
+            return "#" + "".join(f"{value:02x}" for value in mixed)
+    return "#" + "".join(f"{value:02x}" for value in _STOPS[-1][1])

@@ -126,8 +126,8 @@ class Port:
 
     `spec_json` describes it: `driver` (`udp`), `address`, and optionally `interface`, `namespace`,
     `max_burst_packets`, `source_ports`, `destinations` and `ip_packet_bytes`. Every destination
-    must have a route on which IP packets of `ip_packet_bytes` pass. Raises `PortError`, `ValueError`
-    for another description, and `RuntimeError` when it is closed.
+    must have a route on which IP packets of `ip_packet_bytes` pass. Raises `PortError`,
+    `ValueError` for another description, and `RuntimeError` when it is closed.
     """
 
     def __init__(self, spec_json: str) -> None: ...
@@ -154,9 +154,9 @@ class WallEmulation:
     ends, `<link>/0` at its end a and `<link>/1` at end b: one UDP socket each, one Ethernet frame
     per datagram. Raises `ConfigError`, and `RuntimeError` for a call at the wrong moment.
 
-    With `ports_json`, an object of `Port` descriptions by name of the NIC, the local nodes are NICs
-    of a real network: `bind` opens their ports and returns nothing, `connect` has no effect, and the
-    delays of the links are the network's own.
+    With `ports_json`, an object of `Port` descriptions by name of the NIC, the local nodes are
+    NICs of a real network: `bind` opens their ports and returns nothing, `connect` has no effect,
+    and the delays of the links are the network's own.
     """
 
     def __init__(

@@ -5,8 +5,10 @@ import contextlib
 import datetime
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from emulator.control.assignment import Topology, wire_ends
 from emulator.control.controller import Controller, OnMetrics, OnProgress
 from emulator.control.outcome import (
     ControlReport,
@@ -18,6 +20,7 @@ from emulator.control.outcome import (
 from emulator.control.run_plan import DEFAULT_JOIN_TIMEOUT_S, RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.job import Job
+from emulator.ports import agent_limits, port_descriptions
 
 __all__ = [
     "ControlReport",
@@ -67,20 +70,38 @@ def run(
 def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunPlan:
     """Return what the controller needs of a job; raises `InputError`."""
     lab = job.lab
-    placement = lab.agents.placement
+    ports = port_descriptions(job.loaded)
+    count = lab.agents.count
+    agents = lab.agents.placement or spread(job.config_json, count, with_switches=ports is None)
     broker = lab.control.broker
     return RunPlan(
         run_id=new_run_id(),
         config_json=job.config_json,
         programs=job.programs,
         time_dilation=lab.time_dilation,
-        agents=placement or spread(job.config_json, lab.agents.count),
+        agents=agents,
         broker_url=None if broker == _EMBEDDED else broker,
         spawns_agents=lab.agents.spawn,
+        ports=ports,
+        agent_limits=_agent_limits(job, ports, agents),
         http_address=lab.control.http_address,
         join_timeout_s=join_timeout_s,
         stall_timeout_s=stall_timeout_s + longest_silence_s(job),
     )
+
+
+def _agent_limits(
+    job: Job, ports: dict[str, dict[str, Any]] | None, agents: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Any]]:
+    """What agents that are spawned may do beyond loopback: as much as their NICs do."""
+    if ports is None or not job.lab.agents.spawn:
+        return {}
+    topology = Topology(job.config)
+    limits = {}
+    for name, nics in agents.items():
+        rate_bps = sum(wire_ends(topology, set(nics)).values()) // job.lab.time_dilation
+        limits[name] = agent_limits(ports, set(nics), rate_bps)
+    return limits
 
 
 def longest_silence_s(job: Job) -> float:

@@ -16,7 +16,7 @@ from emulator.lab.effective import (
     shared_bytes,
     strict_priorities,
 )
-from emulator.lab.fabric import End, Fabric
+from emulator.lab.fabric import End, Fabric, Nic
 from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
 from traffic_profiles.placement import place
@@ -40,7 +40,7 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
             {
                 "name": nic.name,
                 "rank": ranks[nic.name],
-                "address": nic.address,
+                "address": _address(lab, nic),
                 "mac": list(nic.mac),
             }
             for nic in fabric.nics
@@ -68,6 +68,11 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
         },
         "impairments": _impairments(lab, fabric),
     }
+
+
+def _address(lab: Lab, nic: Nic) -> str:
+    given = lab.interfaces.get(nic.name)
+    return nic.address if given is None or given.address is None else given.address
 
 
 def _ranks(lab: Lab, fabric: Fabric, seed: int) -> dict[str, int]:

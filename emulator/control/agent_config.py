@@ -1,5 +1,6 @@
 """The local file of an agent: what it may do. Nothing from the network can widen it."""
 
+import fnmatch
 import ipaddress
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,9 @@ class AgentConfig(BaseModel):
     rate_cap_bps: Annotated[int, Field(gt=0)] | None = None
     """The sum of the rates of the agent's wires, in bits per second of wall time, must not be
     larger. Required as soon as a prefix reaches beyond loopback."""
+    interfaces: tuple[Annotated[str, Field(min_length=1, max_length=300)], ...] = ()
+    """Interfaces that a driver may open: names, or NAMESPACE/NAME, with `*` for any; default: none
+    but loopback."""
     bind_address: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address("127.0.0.1")
     """Address on which the wires receive."""
     run: Name | None = None
@@ -55,6 +59,13 @@ class AgentConfig(BaseModel):
         except ValueError:
             return False
         return any(host in prefix for prefix in self.allowed_prefixes)
+
+    def allows_interface(self, namespace: str | None, interface: str | None) -> bool:
+        """Return whether a driver may open an interface."""
+        name = f"{namespace}/{interface}" if namespace is not None else interface
+        if name is None:
+            return False
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.interfaces)
 
 
 def read_agent_config(path: Path) -> AgentConfig:

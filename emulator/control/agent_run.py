@@ -155,8 +155,10 @@ class AgentRun:
         nodes = set(job.nodes)
         safety.check_nodes(topology, nodes)
         safety.check_rates(self._config, topology, nodes, job.time_dilation)
+        if job.ports is not None:
+            safety.check_ports(self._config, job.ports, nodes, topology.addresses)
         engine = self._engine_factory(job, str(self._config.bind_address))
-        return engine, set(wire_ends(topology, nodes))
+        return engine, set(wire_ends(topology, nodes)) if job.ports is None else set()
 
     async def _connect(self, desired: DesiredState) -> None:
         safety.check_peers(self._config, desired.peers, self._ends)

@@ -25,6 +25,8 @@ class Topology:
         """Names of the switches."""
         self.ranks: Mapping[str, int] = {nic["name"]: nic["rank"] for nic in config["nics"]}
         """NIC name -> rank."""
+        self.addresses: Mapping[str, str] = {nic["name"]: nic["address"] for nic in config["nics"]}
+        """NIC name -> IPv4 address."""
         self.links: Sequence[tuple[str, int, str, str]] = [
             (link["name"], link["rate_bps"], self._name(link["a"]), self._name(link["b"]))
             for link in config["links"]
@@ -56,15 +58,21 @@ def wire_ends(topology: Topology, nodes: set[str]) -> dict[str, int]:
     return ends
 
 
-def assign(topology: Topology, agents: Sequence[str]) -> dict[str, list[str]]:
-    """Return the nodes of each agent; every node exactly once, agents may stay empty."""
+def assign(
+    topology: Topology, agents: Sequence[str], *, with_switches: bool = True
+) -> dict[str, list[str]]:
+    """Return the nodes of each agent; every node exactly once, agents may stay empty.
+
+    Without switches only NICs: those of a real network are carried by nobody.
+    """
     owner = {
         nic: agents[index * len(agents) // len(topology.nics)]
         for index, nic in enumerate(topology.nics)
     }
-    _spread_switches(topology, agents, owner)
+    if with_switches:
+        _spread_switches(topology, agents, owner)
     nodes: dict[str, list[str]] = {agent: [] for agent in agents}
-    for node in topology.nodes:
+    for node in topology.nodes if with_switches else topology.nics:
         nodes[owner[node]].append(node)
     return nodes
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -44,11 +44,14 @@ class Children:
         """Agent name -> process id."""
         return {child.name: child.process.pid for child in self._children}
 
-    async def spawn(self, name: str, run: str, broker: BrokerAddress) -> None:
+    async def spawn(
+        self, name: str, run: str, broker: BrokerAddress, limits: Mapping[str, Any]
+    ) -> None:
         """Start one agent. Its file holds the broker's password and is readable by us alone."""
         config = self._directory / f"{name}.yaml"
+        document = _agent_document(name, run, broker) | dict(limits)
         config.touch(mode=0o600)
-        config.write_text(yaml.safe_dump(_agent_document(name, run, broker)), encoding="utf-8")
+        config.write_text(yaml.safe_dump(document), encoding="utf-8")
         await self.launch(name, config)
 
     async def launch(self, name: str, config: Path) -> None:
@@ -97,13 +100,19 @@ class Children:
 
 @contextlib.asynccontextmanager
 async def spawn_agents(
-    names: Sequence[str], run: str, broker: BrokerAddress
+    names: Sequence[str],
+    run: str,
+    broker: BrokerAddress,
+    limits: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AsyncIterator[Children]:
-    """Start agents and see to it that none is left behind."""
+    """Start agents and see to it that none is left behind.
+
+    `limits` are keys of an agent's file beyond the defaults, which keep it on loopback.
+    """
     children = Children(Path(tempfile.mkdtemp(prefix="rankwire-")))
     try:
         for name in names:
-            await children.spawn(name, run, broker)
+            await children.spawn(name, run, broker, (limits or {}).get(name, {}))
         yield children
     finally:
         await children.end()

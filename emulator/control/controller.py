@@ -94,7 +94,12 @@ class Controller:
             transport = await stack.enter_async_context(self._connect(address))
             if self._plan.spawns_agents:
                 self._children = await stack.enter_async_context(
-                    spawn_agents(list(self._plan.agents), self._plan.run_id, address)
+                    spawn_agents(
+                        list(self._plan.agents),
+                        self._plan.run_id,
+                        address,
+                        self._plan.agent_limits,
+                    )
                 )
             await self._converse(transport, server)
         report = self._collection.report(self._broker, self._start_realtime_ns)

@@ -1,5 +1,6 @@
 """What an agent needs of the native engine, and where it comes from."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ class Engine(Protocol):
     """The endpoints and switches of some nodes under the wall clock."""
 
     def bind(self) -> Mapping[str, int]:
-        """Open the wires; returns wire end -> UDP port."""
+        """Open wires or ports; returns wire end -> UDP port."""
 
     def connect(self, peers: Mapping[str, tuple[str, int]]) -> None:
         """Name the opposite end of every own wire end."""
@@ -53,14 +54,19 @@ EngineFactory = Callable[[JobDocument, str], Engine]
 
 
 def wall_engine(job: JobDocument, bind_address: str) -> Engine:
-    """Return the native engine of the driver `wire`."""
+    """Return the native engine: with ports where the job has some, else with wires."""
     native: Any = dataplane
     programs = [
         native.Program(**{field.name: getattr(program, field.name) for field in fields(program)})
         for program in job.programs
     ]
     engine: Engine = native.WallEmulation(
-        job.config_json, programs, list(job.nodes), job.time_dilation, bind_address
+        job.config_json,
+        programs,
+        list(job.nodes),
+        job.time_dilation,
+        bind_address,
+        None if job.ports is None else json.dumps(job.ports),
     )
     return engine
 

@@ -31,6 +31,8 @@ class JobDocument:
     """NICs and switches that the agent carries."""
     programs: Sequence[Program]
     """Programs of the ranks on those NICs."""
+    ports: Mapping[str, Mapping[str, Any]] | None = None
+    """NIC -> port, as `dataplane.Port` describes it, when the network is real; None: wires."""
 
     def encode(self) -> bytes:
         """Return the document as bytes."""
@@ -38,6 +40,7 @@ class JobDocument:
             "config": self.config_json,
             "time_dilation": self.time_dilation,
             "nodes": list(self.nodes),
+            "ports": self.ports,
         }
         text = json.dumps(header).encode()
         return columns.encode(
@@ -61,6 +64,7 @@ class JobDocument:
                 time_dilation=int(header["time_dilation"]),
                 nodes=[_text(node) for node in header["nodes"]],
                 programs=_programs(tree.get("programs", {})),
+                ports=_ports(header["ports"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise MalformedMessage(f"not the document of a job: {error!r}") from error
@@ -70,6 +74,12 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
+
+
+def _ports(value: Any) -> dict[str, dict[str, Any]] | None:
+    if value is None:
+        return None
+    return {_text(name): dict(port) for name, port in value.items()}
 
 
 def _programs(tree: Mapping[str, Mapping[str, Any]]) -> list[Program]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from dataplane.errors import InputError, Problem
 from emulator.control.assignment import Topology, assign
@@ -45,13 +45,18 @@ class RunPlan:
     """Until every agent has joined, and again until every one is prepared."""
     stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S
     """Wall time without progress after which a run ends."""
+    ports: Mapping[str, Mapping[str, Any]] | None = None
+    """NIC -> port, when the network is real and its switches are carried by nobody."""
+    agent_limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Spawned agent -> keys of its file beyond the defaults."""
     ranks: Mapping[str, int] = field(init=False)
     """NIC name -> rank."""
 
     def __post_init__(self) -> None:
         topology = Topology(json.loads(self.config_json))
         object.__setattr__(self, "ranks", topology.ranks)
-        problems = [*_name_problems(self.agents), *_node_problems(topology, self.agents)]
+        nodes = topology.nodes if self.ports is None else list(topology.nics)
+        problems = [*_name_problems(self.agents), *_node_problems(nodes, self.agents)]
         if problems:
             raise InputError(*problems)
 
@@ -68,14 +73,23 @@ class RunPlan:
     def document(self, agent: str) -> JobDocument:
         """Return the job of one agent."""
         return JobDocument(
-            self.config_json, self.time_dilation, self.agents[agent], self.programs_of(agent)
+            self.config_json,
+            self.time_dilation,
+            self.agents[agent],
+            self.programs_of(agent),
+            self._ports_of(agent),
         )
 
+    def _ports_of(self, agent: str) -> Mapping[str, Mapping[str, Any]] | None:
+        if self.ports is None:
+            return None
+        return {nic: self.ports[nic] for nic in self.agents[agent]}
 
-def spread(config_json: str, count: int) -> dict[str, list[str]]:
+
+def spread(config_json: str, count: int, *, with_switches: bool = True) -> dict[str, list[str]]:
     """Return `count` agents with the nodes that they carry; agents without a node are left out."""
     names = [f"agent-{index}" for index in range(count)]
-    assigned = assign(Topology(json.loads(config_json)), names)
+    assigned = assign(Topology(json.loads(config_json)), names, with_switches=with_switches)
     return {name: nodes for name, nodes in assigned.items() if nodes}
 
 
@@ -88,18 +102,18 @@ def _name_problems(agents: Mapping[str, Sequence[str]]) -> list[Problem]:
     ]
 
 
-def _node_problems(topology: Topology, agents: Mapping[str, Sequence[str]]) -> list[Problem]:
+def _node_problems(nodes: Sequence[str], agents: Mapping[str, Sequence[str]]) -> list[Problem]:
     carried = [node for nodes in agents.values() for node in nodes]
     remedy = "let every node be carried by exactly one agent"
     twice = sorted({node for node in carried if carried.count(node) > 1})
-    nobody = sorted(set(topology.nodes).difference(carried))
-    unknown = sorted(set(carried).difference(topology.nodes))
+    nobody = sorted(set(nodes).difference(carried))
+    unknown = sorted(set(carried).difference(nodes))
     return [
-        Problem("agents", f"{what}: {', '.join(nodes)}", remedy)
-        for what, nodes in (
+        Problem("agents", f"{what}: {', '.join(named)}", remedy)
+        for what, named in (
             ("carried by several agents", twice),
             ("carried by no agent", nobody),
             ("not nodes of the lab", unknown),
         )
-        if nodes
+        if named
     ]

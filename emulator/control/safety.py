@@ -1,13 +1,15 @@
 """The checks between a remote wish and traffic: pure functions of the local file and the wish."""
 
+import ipaddress
 from collections.abc import Mapping
+from typing import Any
 
 from dataplane.errors import RunError
 from emulator.control.agent_config import AgentConfig
 from emulator.control.assignment import Topology, wire_ends
 from emulator.control.messages import WireAddress
 
-__all__ = ["SafetyError", "check_nodes", "check_peers", "check_rates"]
+__all__ = ["SafetyError", "check_nodes", "check_peers", "check_ports", "check_rates"]
 
 
 class SafetyError(RunError):
@@ -33,6 +35,42 @@ def check_rates(
             f"the wires of the agent carry up to {total_bps} bit/s, its rate_cap_bps is "
             f"{config.rate_cap_bps}; raise time_dilation or the cap"
         )
+
+
+def check_ports(
+    config: AgentConfig,
+    ports: Mapping[str, Mapping[str, Any]],
+    nodes: set[str],
+    addresses: Mapping[str, str],
+) -> None:
+    """Raise `SafetyError` unless the ports of all own NICs are on allowed interfaces.
+
+    Every NIC of the job is a possible destination, so all their `addresses` have to be allowed.
+    """
+    if missing := nodes.difference(ports):
+        raise SafetyError(f"no port for {', '.join(sorted(missing)[:8])}")
+    for name, address in addresses.items():
+        if not config.allows(address):
+            raise SafetyError(
+                f"{name} has the address {address}, outside of the agent's allowed_prefixes "
+                f"{', '.join(map(str, config.allowed_prefixes))}"
+            )
+    for name in sorted(nodes):
+        port = ports[name]
+        namespace, interface = port.get("namespace"), port.get("interface")
+        if addresses[name] != port.get("address"):
+            raise SafetyError(f"the port of {name} has another address than its NIC")
+        if interface is None and namespace is None and _is_loopback(addresses[name]):
+            continue
+        if not config.allows_interface(namespace, interface):
+            place = f"{namespace}/{interface}" if namespace is not None else f"{interface}"
+            raise SafetyError(
+                f"{name} is on the interface {place}, which the agent's interfaces do not name"
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
 
 
 def check_peers(config: AgentConfig, peers: Mapping[str, WireAddress], ends: set[str]) -> None:

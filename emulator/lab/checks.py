@@ -20,6 +20,7 @@ from emulator.lab.effective import (
 from emulator.lab.expansion import expand
 from emulator.lab.fabric import Fabric
 from emulator.lab.impairments import directions
+from emulator.lab.interface_checks import interface_findings
 from emulator.lab.model import Lab
 from emulator.lab.namespace_rules import namespace_findings
 from traffic_profiles.collectives.expansion import ALGORITHMS
@@ -56,6 +57,7 @@ def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]
         yield from _placement(lab, fabric)
         yield from _impairments(lab, fabric)
         yield from namespace_findings(lab, fabric)
+        yield from interface_findings(lab, fabric)
 
 
 def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
@@ -227,10 +229,12 @@ def _impairments(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
 
 def _agents(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
     placement = lab.agents.placement
-    nodes = fabric.node_names
+    is_real = lab.driver != "wire"
+    nodes = [nic.name for nic in fabric.nics] if is_real else fabric.node_names
     if placement is None:
         if lab.agents.count > len(nodes):
-            what = f"is {lab.agents.count}, but the lab has {len(nodes)} nodes"
+            kind = "NICs" if is_real else "nodes"
+            what = f"is {lab.agents.count}, but the lab has {len(nodes)} {kind}"
             yield ("agents", "count"), what, f"give at most {len(nodes)}"
         return
     carrier: dict[str, str] = {}
@@ -238,7 +242,9 @@ def _agents(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
         for position, name in enumerate(names):
             path: KeyPath = ("agents", "placement", agent, position)
             if name not in nodes:
-                yield path, f"is {name}, which is no node", "name a NIC or switch of the topology"
+                kind = "NIC" if is_real else "node"
+                remedy = f"name a {'NIC' if is_real else 'NIC or switch'} of the topology"
+                yield path, f"is {name}, which is no {kind}", remedy
             elif name in carrier:
                 yield path, f"is {name}, which {carrier[name]} carries", "name every node once"
             carrier.setdefault(name, agent)

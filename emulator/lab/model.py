@@ -12,6 +12,7 @@ from pydantic import Field, field_serializer
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
 from emulator.lab.impairments import Impairment
+from emulator.lab.interfaces import DriverName, Interface
 from emulator.lab.namespaces import Namespaces
 from emulator.lab.switches import Switches
 from emulator.lab.topology import Topology
@@ -214,6 +215,14 @@ class Lab(LabPart):
     """Processes of a run."""
     control: Control = Control()
     """Broker of a run."""
+    driver: DriverName = "wire"
+    """What carries the frames of a run: `wire` emulates the fabric on loopback; with others the
+    network is real, and only the NICs are carried. See docs/drivers.md."""
+    max_burst_packets: Annotated[int, Field(ge=1, le=64)] = 64
+    """Packets that a driver gives to the kernel as one, at most, when several wait; a switch made
+    of Linux marks or drops those together."""
+    interfaces: dict[str, Interface] = Field(default_factory=dict)
+    """NIC -> where it is, when the network is real; a lab of namespaces knows."""
     namespaces: Namespaces | None = None
     """`rankwire lab up` builds the lab of network namespaces; left out, it does not."""
     time_dilation: Annotated[int, Field(ge=1, le=1_000_000)] = 1

@@ -248,6 +248,7 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
     for title, table, members in (
         ("NICs", "nics", "nics"),
         ("Wires", "wires", "links"),
+        ("Ports", "ports", "nics"),
         ("Impairments", "impairments", "links"),
     ):
         names = [member["name"] for member in run["job"][members]]

@@ -21,7 +21,10 @@ def config(hosts: int = 4, leaves: int = 2, rate_bps: int = 10**9) -> dict[str, 
     for link in links:
         link["rate_bps"] = rate_bps
     return {
-        "nics": [{"name": f"h{host}", "rank": host} for host in range(hosts)],
+        "nics": [
+            {"name": f"h{host}", "rank": host, "address": f"198.18.0.{host + 1}"}
+            for host in range(hosts)
+        ],
         "switches": [{"name": f"l{leaf}"} for leaf in range(leaves)] + [{"name": "s0"}],
         "links": links,
     }

@@ -53,3 +53,80 @@ def test_unknown_nodes_are_refused() -> None:
     """A node that is not in the fabric cannot be carried."""
     with pytest.raises(safety.SafetyError, match="h9"):
         safety.check_nodes(Topology(config()), {"h0", "h9"})
+
+
+PORTS = {
+    f"h{n}": {
+        "driver": "udp",
+        "address": f"198.18.0.{n + 1}",
+        "interface": "eth0",
+        "namespace": "n",
+    }
+    for n in range(4)
+}
+
+
+def real(**keys: object) -> AgentConfig:
+    """Return the file of an agent that may send to the lab's network."""
+    mine: dict[str, object] = {
+        "allowed_prefixes": ["127.0.0.0/8", "198.18.0.0/24"],
+        "interfaces": ["n/eth*"],
+        "rate_cap_bps": 10**9,
+    }
+    return AgentConfig(name="a", broker=BROKER, **(mine | keys))  # type: ignore[arg-type]
+
+
+def check_ports(config_: AgentConfig, ports: dict[str, dict[str, str]], *nodes: str) -> None:
+    safety.check_ports(config_, ports, set(nodes), Topology(config()).addresses)
+
+
+def test_ports_on_the_interfaces_and_in_the_prefixes_of_the_file_are_allowed() -> None:
+    """With a pattern for names, and the namespace before the slash."""
+    check_ports(real(), PORTS, "h0", "h3")
+
+
+@pytest.mark.parametrize("interfaces", [[], ["eth0"], ["m/eth0"], ["n/ens*"]])
+def test_an_interface_that_the_file_does_not_name_is_refused(interfaces: list[str]) -> None:
+    """The default names none."""
+    with pytest.raises(safety.SafetyError, match="interface n/eth0"):
+        check_ports(real(interfaces=interfaces), PORTS, "h0")
+
+
+def test_a_port_without_an_interface_is_for_loopback_alone() -> None:
+    """Routes could lead it anywhere."""
+    ports = PORTS | {"h0": {"driver": "udp", "address": "198.18.0.1"}}
+    with pytest.raises(safety.SafetyError, match="interface None"):
+        check_ports(real(interfaces=["*"]), ports, "h0")
+    safety.check_ports(
+        AgentConfig(name="a", broker=BROKER),
+        {"h0": {"driver": "udp", "address": "127.0.0.9"}},
+        {"h0"},
+        {"h0": "127.0.0.9"},
+    )
+
+
+def test_every_nic_of_the_job_has_to_be_inside_the_prefixes() -> None:
+    """Each may be a destination, also those that other agents carry."""
+    with pytest.raises(safety.SafetyError, match=r"h3 has the address 198\.18\.0\.4"):
+        check_ports(real(allowed_prefixes=["127.0.0.0/8", "198.18.0.0/30"]), PORTS, "h0")
+
+
+def test_a_port_has_the_address_of_its_nic() -> None:
+    """Which is the one that was checked."""
+    ports = PORTS | {"h0": PORTS["h0"] | {"address": "8.8.8.8"}}
+    with pytest.raises(safety.SafetyError, match="another address"):
+        check_ports(real(), ports, "h0")
+
+
+def test_a_nic_without_a_port_is_refused() -> None:
+    """Nothing is guessed."""
+    with pytest.raises(safety.SafetyError, match="no port for h1"):
+        check_ports(real(), {"h0": PORTS["h0"]}, "h0", "h1")
+
+
+def test_the_rate_cap_bounds_the_nics_of_a_real_network() -> None:
+    """Two NICs of 1 Gb/s, dilated ten times."""
+    topology = Topology(config())
+    safety.check_rates(real(rate_cap_bps=200_000_000), topology, {"h0", "h1"}, time_dilation=10)
+    with pytest.raises(safety.SafetyError, match="rate_cap_bps"):
+        safety.check_rates(real(rate_cap_bps=199_999_999), topology, {"h0", "h1"}, time_dilation=10)

@@ -26,4 +26,4 @@ def namespace_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
         remedy = "turn it off in the lab, or compare with that in mind"
         yield Diagnosis(Level.WARNING, rule, finding, remedy)
     else:
-        yield Diagnosis(Level.GOOD, rule, "nothing is left out but delays and priorities")
+        yield Diagnosis(Level.GOOD, rule, "nothing is left out but delays and weights")

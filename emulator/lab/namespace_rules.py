@@ -13,6 +13,8 @@ _PACKET_OVERHEAD_BYTES = 60
 """IPv4, UDP, BTH, RETH and ICRC around the payload of a full packet."""
 _LEAST_RATE_BPS = 100_000
 """A full packet then takes a third of a second; our choice."""
+_MOST_TBF_BPS = 34_000_000_000
+"""TBF's rate is 32 bits of bytes per second."""
 _NETWORK = ipaddress.ip_network("198.18.0.0/15")
 
 Finding = tuple[KeyPath, str, str]
@@ -36,3 +38,8 @@ def namespace_findings(lab: Lab, fabric: Fabric) -> Iterator[Finding]:
     if rate_bps < _LEAST_RATE_BPS:
         what = f"leaves {slowest.name} {rate_bps} bit/s"
         yield ("time_dilation",), what, f"lower it: a port needs {_LEAST_RATE_BPS} bit/s"
+    fastest = max(fabric.links, key=lambda link: link.rate_bps)
+    rate_bps = fastest.rate_bps // lab.time_dilation
+    if lab.namespaces.shaper == "tbf" and rate_bps > _MOST_TBF_BPS:
+        what = f"is tbf, and {fastest.name} has {rate_bps} bit/s"
+        yield ("namespaces", "shaper"), what, f"use htb above {_MOST_TBF_BPS} bit/s"

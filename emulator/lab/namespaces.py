@@ -13,7 +13,7 @@ class Namespaces(LabPart):
     """`rankwire lab up` builds the lab on this machine, of Linux network namespaces.
 
     Every NIC and every switch is one, every link a veth pair; switches route. Rates are divided by
-    `time_dilation`; delays, priorities and pauses are not emulated.
+    `time_dilation`; delays, pauses and weights of priorities are not emulated.
     """
 
     shaper: Literal["htb", "tbf", "none"] = "htb"

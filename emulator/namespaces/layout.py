@@ -10,7 +10,7 @@ from typing import Final
 
 from dataplane.errors import InputError, Problem
 from emulator.lab import LoadedLab
-from emulator.lab.effective import EcnProfile, ecn_profile
+from emulator.lab.effective import EcnProfile, data_classes, ecn_profile, strict_priorities
 from emulator.lab.fabric import End, FabricLink
 from emulator.lab.namespaces import Namespaces
 
@@ -132,6 +132,8 @@ class Layout:
     """Node -> its routes."""
     hosts: dict[str, Host]
     """NIC name -> where it is."""
+    strict_dscps: tuple[int, ...]
+    """DSCPs of packets that HTB serves before all others; empty where all are equal."""
 
     @property
     def ports(self) -> Iterator[NamespacePort]:
@@ -179,7 +181,20 @@ class _Plan:
             routes[nic.name] = (Route(str(NETWORK), (hop,)),)
             hosts[nic.name] = self._host(nic.rank, nic.address, port)
         nodes = (*self._nics, *self._switches)
-        return Layout(self._loaded.lab.name, self._options, nodes, links, routes, hosts)
+        name, strict = self._loaded.lab.name, self._strict_dscps()
+        return Layout(name, self._options, nodes, links, routes, hosts, strict)
+
+    def _strict_dscps(self) -> tuple[int, ...]:
+        """Of the classes with a strict priority, if there are others beside them."""
+        lab = self._loaded.lab
+        classes = lab.traffic_classes
+        priorities = {item.dscp: item.priority for item in data_classes(lab)}
+        priorities |= {c.dscp: c.priority for c in (classes.acknowledgement, classes.cnp)}
+        strict = strict_priorities(lab)
+        first = [dscp for dscp, priority in priorities.items() if priority in strict]
+        if self._options.shaper != "htb" or len(first) == len(priorities):
+            return ()
+        return tuple(sorted(first))
 
     def _host(self, rank: int, address: str, port: NamespacePort) -> Host:
         return Host(

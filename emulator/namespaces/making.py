@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from dataplane.errors import InputError, Problem, RunError
+from emulator.lab.namespaces import Namespaces
 from emulator.namespaces import kernel, state
+from emulator.namespaces.classifying import classifier_program
 from emulator.namespaces.layout import Layout, NamespacePort, Node
-from emulator.namespaces.marking import VALUE_BYTES, marking_parameters, marking_program
+from emulator.namespaces.marking import (
+    VALUE_BYTES,
+    MarkingParameters,
+    marking_parameters,
+    marking_program,
+)
 from emulator.namespaces.netlink import (
     Channel,
     Request,
@@ -33,7 +40,7 @@ from emulator.namespaces.shaping import (
 )
 from nic_drivers.bpf import ArrayMap, ProgramKind, load_program
 
-__all__ = ["OnStep", "bring_up"]
+__all__ = ["OnStep", "bring_up", "missing_disciplines"]
 
 OnStep = Callable[[str, int, int], None]
 """Called with what is being done, how many steps are done and how many there are."""
@@ -83,15 +90,21 @@ def _check_names(layout: Layout) -> None:
 
 def _probe(layout: Layout) -> None:
     """Raise `InputError` for queueing disciplines that the kernel does not have."""
-    missing = []
-    with kernel.unshared(), contextlib.closing(Channel()) as channel:
-        for kind, request in probe_requests(layout.options):
-            if channel.attempt(request) == errno.ENOENT:
-                missing.append(f"sch_{kind}")
+    missing = missing_disciplines(layout.options)
     if missing:
         what = f"needs {' and '.join(missing)}, which this kernel does not have"
         remedy = f"load it with modprobe {missing[0]}, or use another shaper or marking"
         raise InputError(Problem(f"lab {layout.lab}", what, remedy))
+
+
+def missing_disciplines(options: Namespaces) -> list[str]:
+    """Modules of queueing disciplines that the kernel does not have: tried in a new namespace."""
+    with kernel.unshared(), contextlib.closing(Channel()) as channel:
+        return [
+            f"sch_{kind}"
+            for kind, request in probe_requests(options)
+            if channel.attempt(request) == errno.ENOENT
+        ]
 
 
 _Item = TypeVar("_Item")
@@ -105,7 +118,8 @@ class _Construction:
         self._state = made
         self._on_step = on_step
         self._channels: dict[str, Channel] = {}
-        self._programs: dict[str, int] = {}
+        self._loaded: list[int] = []
+        self._programs: dict[str, tuple[str, int]] = {}
         self._done = 0
         self._total = 2 * len(layout.nodes) + len(layout.links)
 
@@ -158,28 +172,42 @@ class _Construction:
         return VethEnd(port.interface, port.index, port.mac, mtu_bytes, segments)
 
     def _load_programs(self) -> None:
-        """One map for all ports; the attached programs keep it alive."""
+        """Those that mark, one for each port, and one that only classifies for all the others."""
         parameters = marking_parameters(self._layout)
-        if not parameters:
-            return
+        if parameters:
+            self._load_marking(parameters)
+        strict = self._layout.strict_dscps
+        others = [port.place for port in self._layout.ports if port.place not in parameters]
+        if strict and others:
+            code = classifier_program(strict)
+            self._load("rankwire_class", code, others)
+
+    def _load_marking(self, parameters: dict[str, MarkingParameters]) -> None:
+        """One map for all ports; the attached programs keep it alive."""
         with ArrayMap.create("rankwire_ports", VALUE_BYTES, len(parameters)) as counters:
             self._state = state.write(self._state, map_number=counters.number)
             for place, values in parameters.items():
                 code = marking_program(values, counters.descriptor)
-                program = load_program(ProgramKind.TRAFFIC_CLASSIFIER, "rankwire_mark", code)
-                self._programs[place] = program
+                self._load("rankwire_mark", code, [place])
+
+    def _load(self, name: str, code: bytes, places: Sequence[str]) -> None:
+        program = load_program(ProgramKind.TRAFFIC_CLASSIFIER, name, code)
+        self._loaded.append(program)
+        self._programs.update(dict.fromkeys(places, (name, program)))
 
     def _requests(self, node: Node, ports: Sequence[NamespacePort]) -> Iterator[Request]:
         """Everything inside one namespace. Addresses come before routes, which name them."""
         yield add_address(1 if node.is_switch else ports[0].index, node.address)
         options = self._layout.options
+        has_strict_band = bool(self._layout.strict_dscps)
         indices = {port.interface: port.index for port in ports}
         for port in ports:
-            yield from shaping_requests(port, options)
+            yield from shaping_requests(port, options, has_strict_band=has_strict_band)
             program = self._programs.get(port.place)
             if program is not None:
+                name, descriptor = program
                 yield clsact_request(port.index)
-                yield add_filter(port.index, CLSACT_EGRESS, program, "rankwire_mark")
+                yield add_filter(port.index, CLSACT_EGRESS, descriptor, name)
             yield set_up(port.index, port.interface)
             yield add_neighbour(port.index, port.peer_address, port.peer_mac)
         for route in self._layout.routes[node.name]:
@@ -188,5 +216,5 @@ class _Construction:
     def _close(self) -> None:
         for channel in self._channels.values():
             channel.close()
-        for program in self._programs.values():
+        for program in self._loaded:
             os.close(program)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from emulator.lab.effective import EcnProfile
+from emulator.namespaces.classifying import load_type_of_service, put_first
 from emulator.namespaces.layout import Layout
 from nic_drivers.bpf import Assembler, Condition, Operation, Size
 
@@ -43,13 +44,15 @@ VALUE_BYTES: Final = _HISTOGRAM + BUCKETS * 16
 """Size of a port's entry in the map."""
 
 # Offsets in struct __sk_buff and numbers of helpers: include/uapi/linux/bpf.h
-_PROTOCOL, _WIRE_LENGTH, _SEGMENTS = 16, 160, 164
-_MAP_LOOKUP, _TIME_NS, _RANDOM, _LOAD_BYTES, _SET_CE = 1, 5, 7, 26, 97
-_TYPE_OF_SERVICE_OFFSET: Final = 15
-_IPV4_IN_NETWORK_ORDER: Final = 0x0008
+_WIRE_LENGTH, _SEGMENTS = 160, 164
+_MAP_LOOKUP, _TIME_NS, _RANDOM, _SET_CE = 1, 5, 7, 97
 _PASS, _DROP = 0, 2
 
 _CONTEXT, _DURATION, _BACKLOG, _ENTRY, _STACK = 6, 7, 8, 9, 10
+_TEMPORARY, _ECN = _BACKLOG, _DURATION
+"""Second uses of registers, before and after the first."""
+# Places on the stack; -8 is the classifier's.
+_BUCKET, _IS_FIRST, _SERVICE = -16, -24, -32
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class MarkingParameters:
     """A packet that finds more in the virtual queue is dropped."""
     profile: EcnProfile | None
     """`None`: nothing is marked."""
+    strict_dscps: tuple[int, ...] = ()
+    """DSCPs of packets that wait for no others."""
 
     def ticks(self, size_bytes: int) -> int:
         """How long the port sends so many bytes."""
@@ -105,7 +110,9 @@ def marking_parameters(layout: Layout) -> dict[str, MarkingParameters]:
         return {}
     ports = [port for port in layout.ports if port.is_switch]
     return {
-        port.place: MarkingParameters(slot, port.rate_bps, port.buffer_bytes, port.marking)
+        port.place: MarkingParameters(
+            slot, port.rate_bps, port.buffer_bytes, port.marking, layout.strict_dscps
+        )
         for slot, port in enumerate(ports)
     }
 
@@ -133,8 +140,8 @@ def marking_program(parameters: MarkingParameters, map_descriptor: int) -> bytes
     code.registers(Operation.MOV, _CONTEXT, 1)
     _look_up(code, parameters.slot, map_descriptor)
     _measure(code, parameters)
+    _classify(code, parameters)
     _enqueue(code, parameters)
-    _classify(code)
     _choose_bucket(code, parameters)
     _decide(code, parameters)
     _mark(code)
@@ -172,8 +179,29 @@ def _measure(code: Assembler, parameters: MarkingParameters) -> None:
     code.immediate(Operation.RSH, 7, _SCALE_BITS)
 
 
+def _classify(code: Assembler, parameters: MarkingParameters) -> None:
+    """On the stack: DSCP and ECN, 0 if it is not IPv4; and whether the packet goes first."""
+    code.store_immediate(Size.DOUBLE, _STACK, _IS_FIRST, 0)
+    code.immediate(Operation.MOV, _TEMPORARY, 0)
+    load_type_of_service(code, _TEMPORARY, context=_CONTEXT, otherwise="classified")
+    if parameters.strict_dscps:
+        put_first(
+            code,
+            parameters.strict_dscps,
+            type_of_service=_TEMPORARY,
+            context=_CONTEXT,
+            otherwise="classified",
+        )
+        code.store_immediate(Size.DOUBLE, _STACK, _IS_FIRST, 1)
+    code.label("classified")
+    code.store(Size.DOUBLE, _STACK, _SERVICE, _TEMPORARY)
+
+
 def _enqueue(code: Assembler, parameters: MarkingParameters) -> None:
-    """r8 = ticks of backlog that the packet found; it is added, or dropped."""
+    """r8 = ticks of backlog that the packet found; it is added, or dropped.
+
+    What goes first takes its time on the line as well, and finds no queue.
+    """
     for attempt in range(_RETRIES):
         code.call(_TIME_NS)
         code.registers(Operation.MOV, 1, 0)
@@ -185,35 +213,28 @@ def _enqueue(code: Assembler, parameters: MarkingParameters) -> None:
         code.label(f"busy{attempt}")
         code.registers(Operation.MOV, _BACKLOG, 2)
         code.registers(Operation.SUB, _BACKLOG, 1)
+        code.load(Size.DOUBLE, 4, _STACK, _IS_FIRST)
+        code.jump_immediate(Condition.NOT_EQUAL, 4, 0, f"room{attempt}")
         code.constant(3, parameters.ticks(parameters.buffer_bytes))
         code.jump_registers(Condition.ABOVE, _BACKLOG, 3, "drop")
+        code.label(f"room{attempt}")
         code.registers(Operation.ADD, 2, _DURATION)
         code.registers(Operation.MOV, 3, 0)
         code.compare_exchange(_ENTRY, _FREE_AT, 2)
         code.jump_registers(Condition.EQUAL, 0, 3, "queued")
     _count(code, _ENTRY, _CONTENDED)
     code.label("queued")
-
-
-def _classify(code: Assembler) -> None:
-    """Let by what is not IPv4, or not ECN-capable."""
-    code.load(Size.WORD, 1, _CONTEXT, _PROTOCOL)
-    code.jump_immediate(Condition.NOT_EQUAL, 1, _IPV4_IN_NETWORK_ORDER, "pass")
-    code.registers(Operation.MOV, 1, _CONTEXT)
-    code.immediate(Operation.MOV, 2, _TYPE_OF_SERVICE_OFFSET)
-    code.registers(Operation.MOV, 3, _STACK)
-    code.immediate(Operation.ADD, 3, -8)
-    code.immediate(Operation.MOV, 4, 1)
-    code.call(_LOAD_BYTES)
-    code.jump_immediate(Condition.NOT_EQUAL, 0, 0, "pass")
-    code.load(Size.BYTE, _DURATION, _STACK, -8)
-    code.immediate(Operation.AND, _DURATION, 3)
-    code.jump_immediate(Condition.EQUAL, _DURATION, 0, "pass")
+    code.load(Size.DOUBLE, 1, _STACK, _IS_FIRST)
+    code.jump_immediate(Condition.NOT_EQUAL, 1, 0, "pass")
+    # From here on r7 is the ECN field.
+    code.load(Size.DOUBLE, _ECN, _STACK, _SERVICE)
+    code.immediate(Operation.AND, _ECN, 3)
+    code.jump_immediate(Condition.EQUAL, _ECN, 0, "pass")
     _count(code, _ENTRY, _CAPABLE)
 
 
 def _choose_bucket(code: Assembler, parameters: MarkingParameters) -> None:
-    """r6 stays, the bucket's address goes to the stack; its packets are counted."""
+    """The bucket's address goes to the stack; its packets are counted."""
     code.registers(Operation.MOV, 1, _BACKLOG)
     code.constant(2, max(1, parameters.ticks(parameters.bucket_bytes)))
     code.registers(Operation.DIV, 1, 2)
@@ -223,7 +244,7 @@ def _choose_bucket(code: Assembler, parameters: MarkingParameters) -> None:
     code.immediate(Operation.MUL, 1, 16)
     code.registers(Operation.MOV, 2, _ENTRY)
     code.registers(Operation.ADD, 2, 1)
-    code.store(Size.DOUBLE, _STACK, -16, 2)
+    code.store(Size.DOUBLE, _STACK, _BUCKET, 2)
     _count(code, 2, _HISTOGRAM)
 
 
@@ -256,9 +277,9 @@ def _decide(code: Assembler, parameters: MarkingParameters) -> None:
 def _mark(code: Assembler) -> None:
     """Set CE, the IP checksum with it; what is CE already is counted apart."""
     code.label("mark")
-    code.load(Size.DOUBLE, 2, _STACK, -16)
+    code.load(Size.DOUBLE, 2, _STACK, _BUCKET)
     _count(code, 2, _HISTOGRAM + 8)
-    code.jump_immediate(Condition.EQUAL, _DURATION, 3, "already")
+    code.jump_immediate(Condition.EQUAL, _ECN, 3, "already")
     code.registers(Operation.MOV, 1, _CONTEXT)
     code.call(_SET_CE)
     code.jump_immediate(Condition.EQUAL, 0, 0, "pass")

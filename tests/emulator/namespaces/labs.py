@@ -10,22 +10,28 @@ from pathlib import Path
 import pytest
 
 from emulator.lab import LoadedLab, load
+from emulator.lab.namespaces import Namespaces
 from emulator.namespaces import Layout, bring_up, lay_out, take_down
 from emulator.namespaces.kernel import inside
+from emulator.namespaces.making import missing_disciplines
 
 NEEDED_CAPABILITIES = 1 << 12 | 1 << 21
 
 
-def may_make_namespaces() -> bool:
-    """CAP_NET_ADMIN and CAP_SYS_ADMIN."""
+def missing() -> str | None:
+    """What keeps this machine from making labs of namespaces; `None` when nothing does."""
     status = Path("/proc/self/status").read_text()
     held = int(next(x for x in status.splitlines() if x.startswith("CapEff:")).split()[1], 16)
-    return held & NEEDED_CAPABILITIES == NEEDED_CAPABILITIES
+    if held & NEEDED_CAPABILITIES != NEEDED_CAPABILITIES:
+        return "network namespaces need CAP_NET_ADMIN and CAP_SYS_ADMIN"
+    try:
+        lacking = missing_disciplines(Namespaces()) + missing_disciplines(Namespaces(shaper="tbf"))
+    except OSError as error:
+        return f"this machine makes no network namespaces: {error.strerror}"
+    return f"this kernel lacks {', '.join(lacking)}" if lacking else None
 
 
-needs_root = pytest.mark.skipif(
-    not may_make_namespaces(), reason="network namespaces need CAP_NET_ADMIN and CAP_SYS_ADMIN"
-)
+needs_root = pytest.mark.skipif(bool(missing()), reason=str(missing()))
 
 
 def lab_name() -> str:

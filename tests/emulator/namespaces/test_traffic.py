@@ -3,6 +3,7 @@
 Real packets in real time, in the namespaces alone; a few seconds each.
 """
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from tests.emulator.namespaces.traffic import (
 
 pytestmark = [pytest.mark.privileged, needs_root]
 
+SO_SNDBUFFORCE = 32
 RATE_BPS = 100_000_000
 KMIN_BYTES, KMAX_BYTES, PMAX = 60_000, 180_000, 0.8
 PAYLOAD_BYTES = 958  # 1 kB with headers: many packets in little time
@@ -80,7 +82,7 @@ def test_flows_spread_evenly_over_every_path_and_none_is_lost() -> None:
                 with udp_socket(layout, "host0", 20_000 + flow) as sender:
                     send(sender, address, 64)
         counted = difference(before, counters(layout))
-        assert len(receiver.arrivals.ecn) == 2048
+        assert len(receiver.arrivals.type_of_service) == 2048
         shares = [of_port(counted, "leaf0", port).tx_packets / 2048 for port in range(4, 8)]
         assert sum(shares) == pytest.approx(1)
         assert all(0.2 < share < 0.3 for share in shares), shares
@@ -132,7 +134,7 @@ def test_marks_follow_the_profile(bottleneck: Layout) -> None:
     sender.close()
     marking = of_port(difference(before, counters(bottleneck)), "switch", 1).marking
     assert marking is not None
-    ecn = np.array(receiver.arrivals.ecn)
+    ecn = np.array(receiver.arrivals.type_of_service) & 3
     assert marking.contended_packets == 0
     assert marking.capable_packets == len(ecn) == sum(marking.histogram)
     assert marking.marked_packets == np.sum(ecn == CE)
@@ -172,14 +174,33 @@ def test_what_cannot_be_marked_is_left_alone_and_a_full_buffer_drops(bottleneck:
     sender = udp_socket(bottleneck, "fast")
     with Receiver(bottleneck, "slow") as receiver:
         for _ in range(1200):
-            send(sender, bottleneck.hosts["slow"].address, 4096, ecn=0)
+            send(sender, bottleneck.hosts["slow"].address, 4096, type_of_service=0)
     sender.close()
     marking = of_port(difference(before, counters(bottleneck)), "switch", 1).marking
     assert marking is not None
     assert (marking.capable_packets, marking.marked_packets) == (0, 0)
-    assert set(receiver.arrivals.ecn) == {0}
+    assert set(receiver.arrivals.type_of_service) == {0}
     assert marking.dropped_packets > 0
-    assert len(receiver.arrivals.ecn) == 1200 - marking.dropped_packets
+    assert len(receiver.arrivals.type_of_service) == 1200 - marking.dropped_packets
+
+
+def test_notifications_overtake_data() -> None:
+    """The CNP's DSCP has a strict priority: it waits for a packet on the line, data for a queue."""
+    with lab_up("time_dilation=40000") as layout:
+        address = layout.hosts["host1"].address
+        data, cnp = udp_socket(layout, "host0"), udp_socket(layout, "host0")
+        data.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 4 << 20)
+        with Receiver(layout, "host1") as receiver:
+            for _ in range(60):
+                send(data, address, 4096, type_of_service=26 << 2)
+            send(cnp, address, 64, type_of_service=48 << 2)
+        data.close()
+        cnp.close()
+    service = np.array(receiver.arrivals.type_of_service)
+    (place,) = np.flatnonzero(service >> 2 == 48)
+    assert len(service) == 61
+    assert place < 10, "it came behind the data that was sent before it"
+    assert receiver.arrivals.waited_ns[place] < receiver.arrivals.waited_ns[-1] / 2
 
 
 def test_counters_agree_with_what_was_sent(bottleneck: Layout) -> None:

@@ -33,7 +33,8 @@ class Arrivals:
     """When the sender gave them to its kernel, CLOCK_REALTIME."""
     arrived_ns: list[int] = field(default_factory=list)
     """When the receiver's kernel got them."""
-    ecn: list[int] = field(default_factory=list)
+    type_of_service: list[int] = field(default_factory=list)
+    """DSCP and ECN."""
 
     @property
     def waited_ns(self) -> NDArray[np.int64]:
@@ -81,13 +82,15 @@ class Receiver:
                     seconds, nanoseconds = struct.unpack("=qq", value)
                     self.arrivals.arrived_ns.append(seconds * 10**9 + nanoseconds)
                 elif (level, kind) == (socket.IPPROTO_IP, socket.IP_TOS):
-                    self.arrivals.ecn.append(value[0] & 3)
+                    self.arrivals.type_of_service.append(value[0])
             self.arrivals.sent_ns.append(struct.unpack_from("=q", data)[0])
 
 
-def send(made: socket.socket, address: str, payload_bytes: int, ecn: int = ECT_0) -> None:
+def send(
+    made: socket.socket, address: str, payload_bytes: int, type_of_service: int = ECT_0
+) -> None:
     """One packet that says when it was sent."""
-    made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ecn)
+    made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, type_of_service)
     rest = bytes(payload_bytes - 8)
     made.sendto(struct.pack("=q", time.time_ns()) + rest, (address, PORT))
 

@@ -200,7 +200,8 @@ class _Work:
         if not links:
             return
         first = " - ".join(self.graph.label(end) for end in (links[0].a, links[0].b))
-        what = f"gives no rate to {len(links)} links, the first of them {first}"
+        several = f"{len(links)} links, the first of them" if len(links) > 1 else "the link"
+        what = f"gives no rate to {several} {first}"
         remedy = (
             'give a binding file (--binding) with `links: [{between: ["*", "*"], rate_gbps: 400}]`'
         )

@@ -39,14 +39,9 @@ class _Node(_Part):
     )
 
 
-class _Endpoint(_Part):
-    node: str
-    interface: str
-
-
 class _Link(_Part):
     type: str | None = None
-    endpoints: list[str | _Endpoint] = Field(default_factory=list)
+    endpoints: list[Any] = Field(default_factory=list)
     vars: Annotated[dict[str, Any], BeforeValidator(_nothing_as_empty)] = Field(
         default_factory=dict
     )
@@ -127,7 +122,9 @@ def _ends(link: _Link, path: KeyPath, graph: Graph, complain: Complaint) -> Iter
     for side, given in enumerate(link.endpoints):
         end = _end(given)
         if end is None:
-            what = f"is {given!r}"
+            what = (
+                "has no node and interface" if isinstance(given, dict | list) else f"is {given!r}"
+            )
             complain((*path, "endpoints", side), what, "write node:interface")
         elif end.node not in graph.nodes:
             what = f"names the node {end.node}, which `nodes` does not have"
@@ -136,11 +133,15 @@ def _ends(link: _Link, path: KeyPath, graph: Graph, complain: Complaint) -> Iter
             yield end
 
 
-def _end(given: str | _Endpoint) -> GraphEnd | None:
-    if isinstance(given, _Endpoint):
-        return GraphEnd(given.node, given.interface)
-    node, separator, interface = given.partition(":")
-    return GraphEnd(node, interface) if node and separator and interface else None
+def _end(given: Any) -> GraphEnd | None:
+    """`node:interface`, or the extended form with both as keys; `None` for anything else."""
+    if isinstance(given, dict):
+        node, interface = given.get("node"), given.get("interface")
+    else:
+        node, _, interface = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if isinstance(node, str) and isinstance(interface, str) and node and interface:
+        return GraphEnd(node, interface)
+    return None
 
 
 def _link(link: _Link, ends: list[GraphEnd], path: KeyPath, complain: Complaint) -> GraphLink:

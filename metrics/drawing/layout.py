@@ -13,7 +13,9 @@ from metrics.drawing.network import Link, Network, tiers
 __all__ = ["CELL", "Box", "Bundle", "Layout", "arrange"]
 
 MOST_BOXES = 32
-"""Boxes in one row; with more switches, several share a box."""
+"""Boxes in one row of one switch each."""
+FEWER_BOXES = 16
+"""Boxes in one row at most if there are more switches: several share a box."""
 MOST_NIC_BOXES = 16
 """NICs that have a box each; more are cells in a grid."""
 CELL = 13
@@ -109,8 +111,8 @@ def arrange(network: Network) -> Layout:
 
 
 def _switch_row(network: Network, switches: Sequence[int], tier: int) -> list[Box]:
-    share = math.ceil(len(switches) / MOST_BOXES)
-    groups = [list(switches[i : i + share]) for i in range(0, len(switches), share or 1)]
+    share = 1 if len(switches) <= MOST_BOXES else math.ceil(len(switches) / FEWER_BOXES)
+    groups = [list(switches[i : i + share]) for i in range(0, len(switches), share)]
     row = []
     for nodes in groups:
         label = network.name(nodes[0])

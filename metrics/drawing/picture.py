@@ -7,7 +7,7 @@ from typing import Any
 
 from metrics.drawing import words
 from metrics.drawing.layout import CELL, Box, Bundle, Layout, arrange
-from metrics.drawing.network import Link, Network, Utilisation, network_of
+from metrics.drawing.network import Network, Utilisation, network_of
 from metrics.drawing.scale import STEPS, colour_at
 from metrics.drawing.style import Theme, style_sheet
 
@@ -16,6 +16,8 @@ __all__ = ["draw_network"]
 _MOST_LABELS = 12
 """Bundles between two tiers that have labels of their own, if their rates differ."""
 _LABEL_WIDTH = 84
+_MOST_SEPARATE_NICS = 1024
+"""NICs whose squares can be pointed at one by one."""
 _MOST_SEPARATE = 160
 """Bundles that can be pointed at one by one; more are drawn as one path per colour."""
 
@@ -91,25 +93,40 @@ class _Picture:
         return sums[0] / len(bundle.links), sums[1] / len(bundle.links)
 
     def _links(self) -> Iterator[str]:
-        bundles = self.layout.bundles
-        paths: dict[tuple[str, float], list[str]] = {}
-        for bundle in bundles:
-            shares = self._shares(bundle)
-            width = self._stroke_width(bundle)
-            halves = _halves(bundle)
-            if len(bundles) <= _MOST_SEPARATE:
-                name = _element("title", html.escape(words.bundle_text(bundle, shares)))
-                lines = [
-                    _element("path", **_stroke(colour), d=half, stroke_width=width)
-                    for colour, half in zip(_colours(shares), halves, strict=True)
-                ]
-                yield _element("g", name + "".join(lines))
-            else:
-                for colour, half in zip(_colours(shares), halves, strict=True):
-                    paths.setdefault((colour, width), []).append(half)
-        for (colour, width), parts in sorted(paths.items()):
-            yield _element("path", **_stroke(colour), d=" ".join(parts), stroke_width=width)
+        """Lines, the busiest last and so on top."""
+        drawn = [(bundle, self._shares(bundle)) for bundle in self.layout.bundles]
+        drawn.sort(key=lambda item: max(item[1] or (0.0,)))
+        if len(drawn) <= _MOST_SEPARATE:
+            yield from (self._line(bundle, shares) for bundle, shares in drawn)
+        else:
+            yield from self._joined_lines(drawn)
         yield from self._link_labels()
+
+    def _line(self, bundle: Bundle, shares: tuple[float, float] | None) -> str:
+        """One line of two halves that can be pointed at."""
+        name = _element("title", html.escape(words.bundle_text(bundle, shares)))
+        width = self._stroke_width(bundle)
+        halves = [
+            _element("path", **_stroke(colour), d=half, stroke_width=width)
+            for colour, half in zip(_colours(shares), _halves(bundle), strict=True)
+        ]
+        return _element("g", name + "".join(halves))
+
+    def _joined_lines(
+        self, drawn: Sequence[tuple[Bundle, tuple[float, float] | None]]
+    ) -> Iterator[str]:
+        """All lines of one colour and width as one path: many lines stay a small file."""
+        paths: dict[tuple[float, float], list[str]] = {}
+        for bundle, shares in drawn:
+            width = self._stroke_width(bundle)
+            for share, half in zip(shares or (-1.0, -1.0), _halves(bundle), strict=True):
+                paths.setdefault((round(share * STEPS) / STEPS, width), []).append(half)
+        for (share, width), parts in sorted(paths.items()):
+            colour = "" if share < 0 else colour_at(share)
+            opacity = 0.85 if share > 0 else 0.45
+            yield _element(
+                "path", **_stroke(colour), d=" ".join(parts), stroke_width=width, opacity=opacity
+            )
 
     def _stroke_width(self, bundle: Bundle) -> float:
         widest = 4.5 if len(self.layout.bundles) <= 64 else 1.6
@@ -150,17 +167,32 @@ class _Picture:
         text = words.ranks_text(self.network, box.cells)
         top = box.y + box.height + 8
         left = box.middle - box.columns * CELL / 2
-        for index, nic in enumerate(box.cells):
-            line, column = divmod(index, box.columns)
-            yield self._cell(nic, left + column * CELL, top + line * CELL)
+        places = {
+            nic: (left + index % box.columns * CELL, top + index // box.columns * CELL)
+            for index, nic in enumerate(box.cells)
+        }
+        if len(self.network.nics) <= _MOST_SEPARATE_NICS:
+            yield from (self._cell(nic, *place) for nic, place in places.items())
+        else:
+            yield from self._joined_cells(places)
         lines = -(-len(box.cells) // box.columns)
         yield _text(box.middle, top + lines * CELL + 12, text, "small muted")
 
+    def _joined_cells(self, places: Mapping[int, tuple[float, float]]) -> Iterator[str]:
+        """The halves of one colour as one path."""
+        paths: dict[str, list[str]] = {}
+        side = CELL - 2
+        for nic, (x, y) in places.items():
+            for part, colour in enumerate(_colours(self._nic_shares(nic))):
+                corner = _xy(x + part * side / 2, y)
+                paths.setdefault(colour, []).append(f"M{corner}h{side / 2}v{side}h-{side / 2}z")
+        for colour, parts in sorted(paths.items()):
+            yield _element("path", **_fill(colour), d=" ".join(parts))
+
     def _cell(self, nic: int, x: float, y: float) -> str:
         """A NIC as a small square: its left half what it sends, its right half what it receives."""
-        link, forward = self.layout.cell_links.get(nic, (None, True))
         item = self.network.nics[nic]
-        shares = self._nic_shares(link, forward)
+        shares = self._nic_shares(nic)
         text = f"{item.name}, rank {item.rank}{words.shares_text(shares, 'sent', 'the fabric')}"
         side = CELL - 2
         halves = [
@@ -170,9 +202,11 @@ class _Picture:
         ]  # fmt: skip
         return _element("g", _element("title", html.escape(text)) + "".join(halves))
 
-    def _nic_shares(self, link: Link | None, forward: bool) -> tuple[float, float] | None:
-        if self.utilisation is None or link is None:
+    def _nic_shares(self, nic: int) -> tuple[float, float] | None:
+        """What a NIC sends and receives, as shares of the time."""
+        if self.utilisation is None:
             return None
+        link, forward = self.layout.cell_links[nic]
         both = [self.utilisation.get((link.name, direction), 0.0) for direction in (0, 1)]
         return (both[0], both[1]) if forward else (both[1], both[0])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from metrics.drawing import draw_network
-from metrics.drawing.layout import MOST_BOXES, Layout, arrange
+from metrics.drawing.layout import FEWER_BOXES, Layout, arrange
 from metrics.drawing.network import network_of, tiers
 from metrics.drawing.scale import colour_at
 
@@ -108,7 +108,7 @@ def test_every_direction_has_the_colour_of_its_utilisation_at_the_end_that_sends
     shares = {("host0-leaf0", 0): 1.0, ("host0-leaf0", 1): 0.28, ("host1-leaf0", 0): 0.0}
     root = drawn(config, utilisation=shares)
     strokes = [path.get("stroke") for path in root.iter(f"{SVG}path")]
-    assert strokes == [colour_at(1.0), colour_at(0.28), colour_at(0.0), colour_at(0.0)]
+    assert strokes == [colour_at(share) for share in (0.0, 0.0, 1.0, 0.28)]
     assert "host0 \u2013 leaf0: 400 Gb/s; host0 to leaf0 100.0 %, back 28.0 %" in pointed(root)
 
 
@@ -130,11 +130,26 @@ def test_many_nics_are_squares_below_their_leaf(leaves: int, spines: int, hosts:
 def test_a_large_network_has_a_bounded_number_of_boxes_and_elements() -> None:
     config = clos(128, 64, 4)
     layout = arrange(network_of(config))
-    assert [len(row) for row in layout.rows] == [0, MOST_BOXES, MOST_BOXES]
+    assert [len(row) for row in layout.rows] == [0, FEWER_BOXES, FEWER_BOXES]
     text = draw_network(config, title="pod", utilisation={})
-    assert "leaf0 to leaf3" in text
+    assert "leaf0 to leaf7" in text
     assert text.count("<path") < 60
     assert len(text) < 400_000
+    assert len(draw_network(clos(256, 64, 16), title="pod", utilisation={})) < 400_000
+
+
+def test_the_busiest_line_is_drawn_last() -> None:
+    config = clos(2, 2, 1)
+    busy = ("leaf0-spine0.0", 0)
+    last = list(drawn(config, utilisation={busy: 0.8}).iter(f"{SVG}path"))[-2:]
+    assert colour_at(0.8) in {path.get("stroke") for path in last}
+
+
+def test_idle_lines_of_a_large_network_lie_below_and_are_paler() -> None:
+    busy = ("leaf0-spine0.0", 0)
+    paths = list(drawn(clos(20, 10, 2), utilisation={busy: 0.8}).iter(f"{SVG}path"))
+    assert [path.get("stroke") for path in paths] == [colour_at(0.0), colour_at(0.8)]
+    assert [path.get("opacity") for path in paths] == ["0.45", "0.85"]
 
 
 @pytest.mark.parametrize("config", [clos(2, 2, 4), clos(8, 4, 8), clos(40, 20, 2), ring(6)])

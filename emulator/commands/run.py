@@ -14,6 +14,7 @@ from emulator.commands.execution import add_execution_arguments, control_facts, 
 from emulator.control.outcome import ControlReport, EngineRecords, Progress
 from emulator.controller import run
 from emulator.job import Job
+from emulator.kernel_counters import with_kernel_counters
 from emulator.progress import ProgressDisplay, ProgressPoint
 from metrics.exporter import Exporter
 from traffic_profiles.program import OpKind
@@ -122,11 +123,14 @@ def _drive(
     job: Job, display: ProgressDisplay | None, on_metrics: _OnMetrics | None
 ) -> tuple[EngineRecords, dict[str, Any]]:
     reports: list[ControlReport] = []
-    engine = run(
-        job,
-        on_progress=None if display is None else lambda state: display.update(_point(state)),
-        on_metrics=on_metrics,
-        on_report=reports.append,
+    engine = with_kernel_counters(
+        job.loaded,
+        lambda: run(
+            job,
+            on_progress=None if display is None else lambda state: display.update(_point(state)),
+            on_metrics=on_metrics,
+            on_report=reports.append,
+        ),
     )
     return engine, control_facts(reports[0] if reports else None)
 

@@ -13,9 +13,10 @@ from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
 from metrics.report import facts, path_tables, provenance, tables
-from metrics.report.charts import distributions, ecmp, links, paths, queues, ranks, rates
+from metrics.report.charts import distributions, ecmp, links, marks, paths, queues, ranks, rates
 from metrics.report.drawing import network_drawing
 from metrics.report.figure import Chart
+from metrics.report.kernel_table import kernel_table
 from metrics.report.markup import Raw, element, facts_list
 
 __all__ = ["REPORT_FILE", "assemble", "chart_block", "write_report"]
@@ -255,7 +256,23 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
         body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
         if body is not None:
             parts += [element("h3", title), body]
-    return "Counters", Raw("".join(parts))
+    return "Counters", Raw("".join(parts) + _kernel(records))
+
+
+def _kernel(records: RunRecords) -> Raw:
+    """What the kernel counted at the ports of a lab of namespaces; nothing for other runs."""
+    counters = records.run.get("counters", {})
+    kernel = counters.get("kernel")
+    if not kernel:
+        return Raw("")
+    body, note = kernel_table(kernel, counters.get("ports", {}))
+    chart = chart_block(marks.marks_by_depth(kernel, records.run["job"]))
+    parts = [
+        element("h3", "Network, counted by the kernel"),
+        body,
+        element("p", note, class_="note"),
+    ]
+    return Raw("".join(parts) + element("div", chart, class_="charts"))
 
 
 def _settings(records: RunRecords) -> tuple[str, Raw]:

@@ -99,8 +99,8 @@ topology:
 
 * `rankwire lab check FILE` validates it, `rankwire lab show FILE` prints every effective value with
   its source, `rankwire doctor FILE` says what will go wrong although it is valid.
-* `rankwire lab show LAB --svg FILE` draws it, `rankwire lab paths LAB FROM TO` lists the equal-cost
-  paths between two ranks.
+* `rankwire lab show LAB --svg FILE` draws it, `rankwire lab paths LAB FROM TO` lists, or with
+  `--svg` draws, the equal-cost paths between two ranks.
 * `rankwire lab schema > lab.schema.json` is for completion in an editor.
 * `--set PATH=VALUE` changes one key for one command; `rankwire lab keys` lists the paths.
 

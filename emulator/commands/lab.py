@@ -8,9 +8,8 @@ from typing import Any
 import yaml
 from rich.table import Table
 
-from dataplane.errors import InputError, Problem
-from emulator.commands import lab_drawing, lab_exchange, lab_namespaces
-from emulator.commands.arguments import add_lab_arguments, natural
+from emulator.commands import lab_drawing, lab_exchange, lab_namespaces, lab_paths
+from emulator.commands.arguments import add_lab_arguments
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, list_labs, load
 from emulator.lab.fat_tree import shape_text
@@ -36,9 +35,6 @@ examples:
   rankwire lab keys                         every path that --set takes"""
 
 
-_MOST_PATHS = 1024
-
-
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
@@ -55,10 +51,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_lab_arguments(show)
     show.add_argument("--json", action="store_true", help="print one JSON object")
     lab_drawing.add_options(show)
-    paths = actions.add_parser("paths", help="equal-cost paths between two ranks")
-    add_lab_arguments(paths)
-    paths.add_argument("source", metavar="FROM", type=natural, help="rank that sends")
-    paths.add_argument("target", metavar="TO", type=natural, help="rank that receives")
+    lab_paths.register(actions)
     check = actions.add_parser("check", help="validate a lab file; exit status 2 if it is wrong")
     add_lab_arguments(check)
     lab_exchange.register(actions)
@@ -73,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     action = {
         "list": _list,
         "show": _show,
-        "paths": _paths,
+        "paths": lab_paths.show_paths,
         "check": _check,
         "import": lab_exchange.import_file,
         "export": lab_exchange.export_file,
@@ -100,27 +93,6 @@ def _list(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     loaded = load(options.lab, options.set)
     print(f"{loaded.path}: {_counts(loaded)}; nothing wrong")
-
-
-def _paths(options: argparse.Namespace) -> None:
-    """The links of every equal-cost path; which one a flow takes, the hash of its ports decides."""
-    loaded = load(options.lab, options.set)
-    nic_of = {
-        nic["rank"]: index
-        for index, nic in enumerate(job_config(loaded.lab, loaded.fabric, seed=1)["nics"])
-    }
-    problems = [
-        Problem(f"rank {rank}", "is not in the lab", f"give 0 to {len(nic_of) - 1}")
-        for rank in (options.source, options.target)
-        if rank not in nic_of
-    ]
-    if options.source == options.target:
-        problems.append(Problem(f"rank {options.source}", "is both ends", "give two ranks"))
-    if problems:
-        raise InputError(*problems)
-    ends = nic_of[options.source], nic_of[options.target]
-    for path in loaded.fabric.paths(*ends, limit=_MOST_PATHS):
-        print("  ".join(path))
 
 
 def _schema(_options: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """`rankwire lab show --svg`: the lab as a drawing, and where to go from there."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from dataplane.errors import InputError, Problem
@@ -14,9 +14,7 @@ __all__ = ["add_options", "draw", "hints"]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add --svg and --theme."""
-    parser.add_argument(
-        "--svg", metavar="FILE", help="draw the lab as SVG into FILE instead; - is stdout"
-    )
+    parser.add_argument("--svg", metavar="FILE", help="draw as SVG into FILE instead; - is stdout")
     parser.add_argument(
         "--theme",
         choices=("auto", "light", "dark"),
@@ -25,10 +23,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def draw(loaded: LoadedLab, options: argparse.Namespace) -> None:
-    """Draw the lab; a file that is there is replaced."""
+def draw(
+    loaded: LoadedLab, options: argparse.Namespace, *, highlight: Collection[str] = ()
+) -> None:
+    """Draw the lab, links of these names stressed; a file that is there is replaced."""
     config = job_config(loaded.lab, loaded.fabric, seed=1)
-    text = draw_network(config, title=loaded.lab.name, theme=options.theme)
+    text = draw_network(config, title=loaded.lab.name, theme=options.theme, highlight=highlight)
     if options.svg == "-":
         print(text, end="")
         return
@@ -43,6 +43,6 @@ def hints(loaded: LoadedLab, name: str) -> Sequence[str]:
     """The commands that show what this one does not."""
     last = len(loaded.fabric.nics) - 1
     return (
-        f"rankwire lab paths {name} 0 {last}  lists the paths between two ranks",
+        f"rankwire lab paths {name} 0 {last}  lists the paths between two ranks, --svg draws them",
         f"rankwire lab show {name} --svg FILE  draws the lab",
     )

@@ -56,6 +56,7 @@ class _Work:
         roles = self._roles()
         used = self._used_ports(roles)
         self._note_left_out(roles, used)
+        self._complain_without_hosts(roles, used)
         nics = self._nics([self.graph.nodes[n] for n in used if roles[n] == "host"], used)
         switches = self._switches([self.graph.nodes[n] for n in used if roles[n] == "switch"], used)
         topology = {"kind": "explicit", "nics": nics, "switches": switches}
@@ -110,6 +111,12 @@ class _Work:
         ignored = [name for name, role in roles.items() if role == "ignored"]
         if ignored:
             self.notes.append(f"{_listed(ignored)}: ignored, as the binding says")
+
+    def _complain_without_hosts(self, roles: dict[str, Role], used: dict[str, list[str]]) -> None:
+        if not any(roles[name] == "host" for name in used):
+            what = "has no host with a link"
+            remedy = "say what hosts are in a binding file: `roles: [{nodes: NAME, role: host}]`"
+            self.problems.append(self.file.problem((), what, remedy))
 
     def _nics(self, hosts: list[GraphNode], used: dict[str, list[str]]) -> list[dict[str, Any]]:
         """NICs in the order of their ranks."""

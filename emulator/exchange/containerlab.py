@@ -18,7 +18,7 @@ __all__ = ["HOST_KINDS", "ContainerlabFile", "containerlab_graph"]
 HOST_KINDS = frozenset({"linux", "host", "ext-container", "k8s-kind", "keysight_ixia-c-one"})
 """Kinds that are hosts rather than network operating systems or bridges."""
 
-_OUTSIDE = frozenset({"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"})
+_OUTSIDE = frozenset({"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy", "container"})
 """Words that stand for something outside the topology where a node's name is expected."""
 
 

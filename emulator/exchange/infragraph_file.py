@@ -103,6 +103,6 @@ class InfragraphFile(_Part):
 
     name: str = ""
     devices: list[Device]
-    instances: list[Instance]
+    instances: list[Instance] = Field(default_factory=list)
     links: list[Link] = Field(default_factory=list)
-    edges: list[Edge]
+    edges: list[Edge] = Field(default_factory=list)

@@ -2,11 +2,13 @@
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from metrics.drawing import words
+from metrics.drawing.elements import element, number, text_at
 from metrics.drawing.layout import CELL, Box, Bundle, Layout, arrange
+from metrics.drawing.lines import ends, halves, point, xy
 from metrics.drawing.network import Network, Utilisation, network_of
 from metrics.drawing.scale import STEPS, colour_at
 from metrics.drawing.style import Theme, style_sheet
@@ -27,25 +29,34 @@ def draw_network(
     *,
     title: str,
     utilisation: Utilisation | None = None,
+    highlight: Collection[str] = (),
     theme: Theme = "auto",
 ) -> str:
     """The network of a job configuration as an SVG document.
 
     `utilisation` colours every link by the share of the run in which it was occupied, each
-    direction at the end that sends; without it links are plain.
+    direction at the end that sends; without it links are plain, those named in `highlight`
+    stressed.
     """
     network = network_of(config)
-    picture = _Picture(network, arrange(network), utilisation)
+    picture = _Picture(network, arrange(network), utilisation, highlight)
     return picture.document(title, theme)
 
 
 class _Picture:
     """One drawing under construction."""
 
-    def __init__(self, network: Network, layout: Layout, utilisation: Utilisation | None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        layout: Layout,
+        utilisation: Utilisation | None,
+        highlight: Collection[str],
+    ) -> None:
         self.network = network
         self.layout = layout
         self.utilisation = utilisation
+        self.highlight = highlight
         self.widest_bps = max((_rate(bundle) for bundle in layout.bundles), default=1)
 
     def document(self, title: str, theme: Theme) -> str:
@@ -59,9 +70,9 @@ class _Picture:
             )
         )
         body = [
-            _element("rect", class_="page", width=layout.width, height=height),
-            _text(20, 32, title, "start title"),
-            _text(20, 51, counts, "start muted"),
+            element("rect", class_="page", width=layout.width, height=height),
+            text_at(20, 32, title, "start title"),
+            text_at(20, 51, counts, "start muted"),
             *self._links(),
             *self._boxes(),
             *self._gutter(),
@@ -70,14 +81,14 @@ class _Picture:
         words_for_all = words.description(network, layout, self.utilisation)
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rw" role="img" '
-            f'viewBox="0 0 {_number(layout.width)} {_number(height)}" '
-            f'width="{_number(layout.width)}" height="{_number(height)}" '
+            f'viewBox="0 0 {number(layout.width)} {number(height)}" '
+            f'width="{number(layout.width)}" height="{number(height)}" '
             f'aria-labelledby="rw-title rw-desc">'
         )
         named = [
-            _element("title", html.escape(title), id="rw-title"),
-            _element("desc", html.escape(words_for_all), id="rw-desc"),
-            _element("style", style_sheet(theme)),
+            element("title", html.escape(title), id="rw-title"),
+            element("desc", html.escape(words_for_all), id="rw-desc"),
+            element("style", style_sheet(theme)),
         ]
         return "\n".join([head, *named, *body, "</svg>\n"])
 
@@ -95,7 +106,7 @@ class _Picture:
     def _links(self) -> Iterator[str]:
         """Lines, the busiest last and so on top."""
         drawn = [(bundle, self._shares(bundle)) for bundle in self.layout.bundles]
-        drawn.sort(key=lambda item: max(item[1] or (0.0,)))
+        drawn.sort(key=lambda item: (self._is_stressed(item[0]), max(item[1] or (0.0,))))
         if len(drawn) <= _MOST_SEPARATE:
             yield from (self._line(bundle, shares) for bundle, shares in drawn)
         else:
@@ -104,13 +115,17 @@ class _Picture:
 
     def _line(self, bundle: Bundle, shares: tuple[float, float] | None) -> str:
         """One line of two halves that can be pointed at."""
-        name = _element("title", html.escape(words.bundle_text(bundle, shares)))
+        name = element("title", html.escape(words.bundle_text(bundle, shares)))
         width = self._stroke_width(bundle)
-        halves = [
-            _element("path", **_stroke(colour), d=half, stroke_width=width)
-            for colour, half in zip(_colours(shares), _halves(bundle), strict=True)
+        class_ = "hot" if self._is_stressed(bundle) else "link"
+        parts = [
+            element("path", **_stroke(colour, class_), d=half, stroke_width=width)
+            for colour, half in zip(_colours(shares), halves(bundle), strict=True)
         ]
-        return _element("g", name + "".join(halves))
+        return element("g", name + "".join(parts))
+
+    def _is_stressed(self, bundle: Bundle) -> bool:
+        return any(link.name in self.highlight for link, _ in bundle.links)
 
     def _joined_lines(
         self, drawn: Sequence[tuple[Bundle, tuple[float, float] | None]]
@@ -119,14 +134,14 @@ class _Picture:
         paths: dict[tuple[float, float], list[str]] = {}
         for bundle, shares in drawn:
             width = self._stroke_width(bundle)
-            for share, half in zip(shares or (-1.0, -1.0), _halves(bundle), strict=True):
+            plain = (2.0, 2.0) if self._is_stressed(bundle) else (-1.0, -1.0)
+            for share, half in zip(shares or plain, halves(bundle), strict=True):
                 paths.setdefault((round(share * STEPS) / STEPS, width), []).append(half)
         for (share, width), parts in sorted(paths.items()):
-            colour = "" if share < 0 else colour_at(share)
+            colour = colour_at(share) if 0 <= share <= 1 else ""
+            stroke = _stroke(colour, "hot" if share > 1 else "link")
             opacity = 0.85 if share > 0 else 0.45
-            yield _element(
-                "path", **_stroke(colour), d=" ".join(parts), stroke_width=width, opacity=opacity
-            )
+            yield element("path", **stroke, d=" ".join(parts), stroke_width=width, opacity=opacity)
 
     def _stroke_width(self, bundle: Bundle) -> float:
         widest = 4.5 if len(self.layout.bundles) <= 64 else 1.6
@@ -146,7 +161,7 @@ class _Picture:
         for row in self.layout.rows:
             for box in row:
                 kind = "switch" if box.tier else "nic"
-                yield _element(
+                yield element(
                     "rect", class_=kind, x=box.x, y=box.y, width=box.width, height=box.height, rx=5
                 )
                 yield from self._box_text(box)
@@ -155,11 +170,11 @@ class _Picture:
     def _box_text(self, box: Box) -> Iterator[str]:
         middle = box.y + box.height / 2
         if box.tier:
-            yield _text(box.middle, middle + 4, box.label)
+            yield text_at(box.middle, middle + 4, box.label)
             return
-        yield _text(box.middle, middle - 3, box.label, "small")
+        yield text_at(box.middle, middle - 3, box.label, "small")
         rank = self.network.nics[box.nodes[0]].rank
-        yield _text(box.middle, middle + 12, f"rank {rank}", "small muted")
+        yield text_at(box.middle, middle + 12, f"rank {rank}", "small muted")
 
     def _cells(self, box: Box) -> Iterator[str]:
         if not box.cells:
@@ -176,7 +191,7 @@ class _Picture:
         else:
             yield from self._joined_cells(places)
         lines = -(-len(box.cells) // box.columns)
-        yield _text(box.middle, top + lines * CELL + 12, text, "small muted")
+        yield text_at(box.middle, top + lines * CELL + 12, text, "small muted")
 
     def _joined_cells(self, places: Mapping[int, tuple[float, float]]) -> Iterator[str]:
         """The halves of one colour as one path."""
@@ -184,10 +199,10 @@ class _Picture:
         side = CELL - 2
         for nic, (x, y) in places.items():
             for part, colour in enumerate(_colours(self._nic_shares(nic))):
-                corner = _xy(x + part * side / 2, y)
+                corner = xy(x + part * side / 2, y)
                 paths.setdefault(colour, []).append(f"M{corner}h{side / 2}v{side}h-{side / 2}z")
         for colour, parts in sorted(paths.items()):
-            yield _element("path", **_fill(colour), d=" ".join(parts))
+            yield element("path", **_fill(colour), d=" ".join(parts))
 
     def _cell(self, nic: int, x: float, y: float) -> str:
         """A NIC as a small square: its left half what it sends, its right half what it receives."""
@@ -195,12 +210,14 @@ class _Picture:
         shares = self._nic_shares(nic)
         text = f"{item.name}, rank {item.rank}{words.shares_text(shares, 'sent', 'the fabric')}"
         side = CELL - 2
+        link, _ = self.layout.cell_links[nic]
+        class_ = "hot-cell" if link.name in self.highlight else "cell"
         halves = [
-            _element("rect", **_fill(colour), x=x + part * side / 2, y=y, width=side / 2,
+            element("rect", **_fill(colour, class_), x=x + part * side / 2, y=y, width=side / 2,
                      height=side)
             for part, colour in enumerate(_colours(shares))
         ]  # fmt: skip
-        return _element("g", _element("title", html.escape(text)) + "".join(halves))
+        return element("g", element("title", html.escape(text)) + "".join(halves))
 
     def _nic_shares(self, nic: int) -> tuple[float, float] | None:
         """What a NIC sends and receives, as shares of the time."""
@@ -219,7 +236,7 @@ class _Picture:
             y = row[0].y + row[0].height / 2
             text = words.tier_text(self.network, row) if tier else ""
             if text:
-                yield _text(20, y + 4, text, "start")
+                yield text_at(20, y + 4, text, "start")
             yield from self._tier_links(tier, row, y)
 
     def _tier_links(self, tier: int, row: Sequence[Box], y: float) -> Iterator[str]:
@@ -238,24 +255,27 @@ class _Picture:
         if cells:
             yield from _lines(20, y + 44, words.tier_links_text(cells))
 
+    def _has_cells(self) -> bool:
+        return any(box.cells for row in self.layout.rows for box in row)
+
     def _legend(self, y: float) -> Iterator[str]:
         text = "A line is the links between two nodes, the wider the more bandwidth."
+        text += " A square is a NIC." if self._has_cells() else ""
+        text += " Red: the paths." if self.highlight else ""
         if self.utilisation is None:
-            yield _text(20, y + 4, text, "start small muted")
+            yield text_at(20, y + 4, text, "start small muted")
             return
         step = 150 / STEPS
         for index in range(STEPS):
             colour = colour_at((index + 0.5) / STEPS)
-            yield _element(
-                "rect", x=28 + index * step, y=y - 12, width=step, height=10, fill=colour
-            )
+            yield element("rect", x=28 + index * step, y=y - 12, width=step, height=10, fill=colour)
         for ratio in (0.0, 0.5, 1.0):
-            yield _text(28 + 150 * ratio, y + 12, f"{100 * ratio:.0f} %", "small muted")
+            yield text_at(28 + 150 * ratio, y + 12, f"{100 * ratio:.0f} %", "small muted")
         lines = ["Mean utilisation over the run. The half of a line at a node is what it sends."]
-        if any(box.cells for row in self.layout.rows for box in row):
+        if self._has_cells():
             lines.append("A square is a NIC: the left half what it sends, the right receives.")
         for index, line in enumerate(lines):
-            yield _text(210, y - 3 + 15 * index, line, "start small muted")
+            yield text_at(210, y - 3 + 15 * index, line, "start small muted")
 
 
 def _cell_nics(row: Sequence[Box]) -> Iterator[int]:
@@ -271,83 +291,24 @@ def _colours(shares: tuple[float, float] | None) -> tuple[str, str]:
     return ("", "") if shares is None else (colour_at(shares[0]), colour_at(shares[1]))
 
 
-def _stroke(colour: str) -> dict[str, str]:
-    return {"stroke": colour, "fill": "none"} if colour else {"class_": "link"}
+def _stroke(colour: str, class_: str) -> dict[str, str]:
+    return {"stroke": colour, "fill": "none"} if colour else {"class_": class_}
 
 
-def _fill(colour: str) -> dict[str, str]:
-    return {"fill": colour} if colour else {"class_": "cell"}
+def _fill(colour: str, class_: str = "cell") -> dict[str, str]:
+    return {"fill": colour} if colour else {"class_": class_}
 
 
-def _ends(bundle: Bundle) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Both ends of a bundle's line."""
-    a, b = bundle.a, bundle.b
-    if a.tier != b.tier:
-        return (a.middle, a.y), (b.middle, b.y + b.height)
-    if bundle.bend:
-        return (a.middle, a.y), (b.middle, b.y)
-    right, left = a.x + a.width, b.x
-    if a.x > b.x:
-        right, left = a.x, b.x + b.width
-    return (right, a.y + a.height / 2), (left, b.y + b.height / 2)
-
-
-def _point(bundle: Bundle, part: float) -> tuple[float, float]:
-    """A point of the line, `part` of the way from the first box to the second."""
-    (ax, ay), (bx, by) = _ends(bundle)
-    rise = 2 * bundle.bend * part * (1 - part)
-    return ax + (bx - ax) * part, ay + (by - ay) * part - rise
+def _lines(x: float, y: float, texts: Sequence[str]) -> Iterator[str]:
+    for index, text in enumerate(texts):
+        yield text_at(x, y + 15 * index, text, "start small muted")
 
 
 def _label(bundle: Bundle) -> str:
     """A bundle's rate at its line; above the boxes where it is too short for it."""
     within = bundle.a.tier == bundle.b.tier
-    x, y = _point(bundle, 0.5 if within else 0.3)
-    (ax, _), (bx, _) = _ends(bundle)
+    x, y = point(bundle, 0.5 if within else 0.3)
+    (ax, _), (bx, _) = ends(bundle)
     if within and not bundle.bend and abs(ax - bx) < _LABEL_WIDTH:
         y = bundle.a.y - 10
-    return _text(x, y + 4, words.link_label(bundle), "small halo")
-
-
-def _halves(bundle: Bundle) -> tuple[str, str]:
-    """The line's half at the first box and the one at the second, as paths."""
-    (ax, ay), (bx, by) = _ends(bundle)
-    mx, my = _point(bundle, 0.5)
-    start, middle, end = _xy(ax, ay), _xy(mx, my), _xy(bx, by)
-    if not bundle.bend:
-        return f"M{start}L{middle}", f"M{end}L{middle}"
-    # A parabola cut at its vertex: each half's control point is half-way to the whole one's.
-    cy = (ay + by) / 2 - bundle.bend
-    first = _xy((ax + mx) / 2, (ay + cy) / 2)
-    second = _xy((bx + mx) / 2, (by + cy) / 2)
-    return f"M{start}Q{first} {middle}", f"M{end}Q{second} {middle}"
-
-
-def _xy(x: float, y: float) -> str:
-    return f"{_number(x)},{_number(y)}"
-
-
-def _lines(x: float, y: float, texts: Sequence[str]) -> Iterator[str]:
-    for index, text in enumerate(texts):
-        yield _text(x, y + 15 * index, text, "start small muted")
-
-
-def _text(x: float, y: float, text: str, class_: str = "") -> str:
-    named = {"class_": class_} if class_ else {}
-    return _element("text", html.escape(text), **named, x=x, y=y)
-
-
-def _element(tag: str, inner: str = "", **attributes: str | float) -> str:
-    text = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
-        for name, value in attributes.items()
-    )
-    return f"<{tag}{text}>{inner}</{tag}>" if inner else f"<{tag}{text}/>"
-
-
-def _value(value: str | float) -> str:
-    return html.escape(value) if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> str:
-    return f"{round(value, 2):g}"
+    return text_at(x, y + 4, words.link_label(bundle), "small halo")

@@ -9,11 +9,11 @@ Theme = Literal["auto", "light", "dark"]
 
 _LIGHT = (
     "--ink:#1c2833;--muted:#5f6f7f;--page:#ffffff;--box:#eef3f8;--edge:#8aa0b5;"
-    "--nic:#f7f9fb;--link:#7c93a9"
+    "--nic:#f7f9fb;--link:#7c93a9;--hot:#c2302f"
 )
 _DARK = (
     "--ink:#e6edf3;--muted:#9aa9b8;--page:#12181f;--box:#223040;--edge:#5d7a96;"
-    "--nic:#1a232d;--link:#7f97ae"
+    "--nic:#1a232d;--link:#7f97ae;--hot:#ff6b5e"
 )
 _RULES = """\
 .rw{font-family:Inter,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-size:12px}
@@ -27,6 +27,8 @@ _RULES = """\
 .rw .nic{fill:var(--nic);stroke:var(--edge)}
 .rw .link{stroke:var(--link);fill:none}
 .rw .cell{fill:var(--link)}
+.rw .hot{stroke:var(--hot);fill:none}
+.rw .hot-cell{fill:var(--hot)}
 .rw .halo{stroke:var(--page);stroke-width:6px;paint-order:stroke;stroke-linejoin:round}
 """
 

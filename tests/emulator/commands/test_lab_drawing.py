@@ -1,5 +1,6 @@
 """`rankwire lab show --svg` draws, and `lab show` leads to drawing and paths."""
 
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -34,3 +35,19 @@ def test_lab_show_leads_to_the_paths_and_the_drawing(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out.splitlines()[-2:]
     assert said[0].startswith("rankwire lab paths loopback-clos 0 7 ")
     assert "--svg FILE" in said[1]
+
+
+def test_paths_are_drawn_or_told_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["lab", "paths", "loopback-clos", "0", "5"]
+    assert main([*words, "--svg", str(tmp_path / "paths.svg")]) == 0
+    assert 'class="hot"' in (tmp_path / "paths.svg").read_text()
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["complete"]
+    assert len(told["paths"]) == 8
+    assert {path["delay_ns"] for path in told["paths"]} == {2 * 500 + 2 * 600}
+    assert main(words) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split("  ") for line in listed] == [path["links"] for path in told["paths"]]

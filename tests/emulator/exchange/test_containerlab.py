@@ -207,3 +207,14 @@ def test_a_wrong_binding_is_told_with_its_line(imported: Import, line: str, said
 def test_a_link_rule_that_fits_nothing_is_a_mistake(imported: Import) -> None:
     told = problems(imported, binding='links: [{rate_gbps: 9}, {between: ["x", "y"]}]\n')
     assert any("links.1: fits no link" in problem for problem in told)
+
+
+def test_a_topology_of_switches_alone_is_asked_for_its_hosts(imported: Import) -> None:
+    switches = FABRIC.replace("linux", "arista_ceos")
+    told = problems(imported, switches, "links: [{rate_gbps: 100}]\n")
+    assert told[0].endswith(
+        "pod.clab.yml: has no host with a link; say what hosts are in a binding "
+        "file: `roles: [{nodes: NAME, role: host}]`"
+    )
+    made = imported(switches, 'links: [{rate_gbps: 100}]\nroles: [{nodes: "gpu*", role: host}]\n')
+    assert len(made.fabric.nics) == 4

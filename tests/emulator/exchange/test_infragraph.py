@@ -201,3 +201,12 @@ def test_a_file_cannot_make_the_import_grow_without_bounds(tmp_path: Path) -> No
     file.write_text(json.dumps(document))
     with pytest.raises(InputError, match="are more than 65536"):
         import_lab(file)
+
+
+def test_devices_alone_are_no_lab(tmp_path: Path) -> None:
+    """As translators write them: a server, one instance of it, no edges."""
+    alone = Infrastructure(name="alone")
+    alone.devices.append(NvidiaDGX("dgx_a100"))
+    alone.instances.add(name="dgx", device="dgx_a100", count=1)
+    with pytest.raises(InputError, match="has no host with a link"):
+        imported(alone, tmp_path)

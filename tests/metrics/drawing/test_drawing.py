@@ -178,6 +178,14 @@ def test_a_ring_closes_with_an_arc_below_the_title() -> None:
     assert min(heights) > 51
 
 
+@pytest.mark.parametrize("config", [clos(2, 2, 1), clos(20, 10, 2)])
+def test_stressed_links_are_drawn_apart_and_on_top(config: dict[str, Any]) -> None:
+    wanted = {"host0-leaf0", "leaf0-spine1.0"}
+    paths = list(drawn(config, highlight=wanted).iter(f"{SVG}path"))
+    assert paths[-1].get("class") == "hot"
+    assert {path.get("class") for path in paths} == {"hot", "link"}
+
+
 def test_two_nics_back_to_back_are_a_line() -> None:
     config = {
         "nics": [{"name": "left", "rank": 0}, {"name": "right", "rank": 1}],

@@ -101,7 +101,7 @@ def _show_all(states: list[LabState], *, as_json: bool) -> None:
             "lab": state.lab,
             "state": state.phase if state.is_of_this_boot else "ended with the last boot",
             "namespaces": len(state.namespaces),
-            "processes": len(list(occupants(state))),
+            "processes": len(occupants(state)),
         }
         for state in states
     ]

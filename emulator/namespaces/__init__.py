@@ -7,8 +7,9 @@ the kernel's counters, `start_inside` starts a process on a host. Needs root.
 from emulator.namespaces.counters import PortCounters, columns, counters, difference
 from emulator.namespaces.layout import Host, Layout, lay_out
 from emulator.namespaces.making import bring_up
+from emulator.namespaces.occupants import occupants
 from emulator.namespaces.process import command_inside, start_inside
-from emulator.namespaces.removal import Removal, occupants, take_down
+from emulator.namespaces.removal import Removal, take_down
 from emulator.namespaces.state import LabState, is_up, read_all
 
 __all__ = [

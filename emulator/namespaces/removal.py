@@ -2,18 +2,17 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from dataplane.errors import RunError
 from emulator.namespaces import kernel, state
 from emulator.namespaces.netlink import Channel
+from emulator.namespaces.occupants import occupants
 from emulator.namespaces.permissions import check_permissions
 from nic_drivers.bpf import ArrayMap, BpfError
 
-__all__ = ["Removal", "occupants", "remove", "take_down"]
+__all__ = ["Removal", "remove", "take_down"]
 
 _CLEANUP_TIMEOUT_S: Final = 8.0
 _POLL_S: Final = 0.02
@@ -40,7 +39,7 @@ def take_down(lab: str) -> Removal | None:
         before = state.read_state(lab)
         if before is None:
             return None
-        inside = list(occupants(before))
+        inside = occupants(before)
         if inside:
             shown = ", ".join(f"{name} (process {pid})" for pid, name in inside[:8])
             raise RunError(f"lab {lab} is in use by {shown}; end the run first")
@@ -65,20 +64,6 @@ def remove(before: state.LabState) -> Removal:
     is_complete = _wait_for_cleanup(before)
     state.forget(before.lab)
     return Removal(removed, tuple(foreign), is_complete)
-
-
-def occupants(before: state.LabState) -> Iterator[tuple[int, str]]:
-    """Processes inside the lab's namespaces: id and name."""
-    inodes = set()
-    for name in before.namespaces:
-        with contextlib.suppress(OSError):
-            inodes.add((kernel.NAMES / name).stat().st_ino)
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            if (process / "ns/net").stat().st_ino in inodes:
-                yield int(process.name), (process / "comm").read_text().strip()
 
 
 def _is_ours(name: str, token: str) -> bool:

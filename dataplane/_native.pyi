@@ -146,6 +146,40 @@ class Port:
     def close(self) -> None:
         """Close it; a second call has no effect."""
 
+class FluidEmulation:
+    """A whole job in virtual time with flows that share links max-min fairly instead of packets.
+
+    What a message, a link and a queue pair are there is told by `dataplane/src/fluid/mod.rs`;
+    bandwidth is shared anew after `deferral_ratio` of the time of the message that makes it
+    necessary. Raises `ConfigError` when the configuration or a program cannot be executed.
+    """
+
+    def __init__(
+        self, config_json: str, programs: Sequence[Program], deferral_ratio: float = 0.01
+    ) -> None: ...
+    def advance(self, until_ps: int | None = None, max_events: int = ...) -> bool:
+        """Do as `Emulation.advance`; sharing bandwidth counts as an event for each flow seen."""
+    @property
+    def now_ps(self) -> int:
+        """Emulated time in picoseconds."""
+    @property
+    def is_done(self) -> bool:
+        """Whether every operation is complete."""
+    def progress(self) -> dict[str, int]:
+        """Return what `Emulation.progress` returns."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return the totals of `Emulation.snapshot` but `frames_delivered`, and `nics`."""
+    def completed(self) -> dict[str, Any]:
+        """Return what `Emulation.completed` returns."""
+    def blocked(self, limit: int) -> list[dict[str, Any]]:
+        """Return what `Emulation.blocked` returns; `received_bytes` is what has left the sender."""
+    def records(self) -> dict[str, Any]:
+        """Return the tables `ops`, `links`, `flow_links` and `counters` of `Emulation.records`.
+
+        What a flow does not have is absent: marks, retransmissions and notifications of operations,
+        pauses of links, queues, rates of queue pairs, failures.
+        """
+
 class WallEmulation:
     """Some nodes of a job under the wall clock, slower than emulated time by `time_dilation`.
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dataplane
 from dataplane.errors import InputError, Problem
@@ -53,6 +53,8 @@ class JobRequest:
     """Factor on the durations of compute nodes; 0 leaves communication only."""
     seed: int = 1
     """Seed of every random choice."""
+    model: Literal["packets", "fluid"] = "packets"
+    """What a prediction moves over the links: packets, or flows that share them."""
     capture: Sequence[str] = ()
     """Links whose frames are kept; globs."""
     capture_packets: int = 10_000

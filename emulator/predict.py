@@ -6,6 +6,7 @@ from typing import Any
 import dataplane
 from dataplane.errors import RunError
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
+from emulator.fluid import check_model
 from emulator.job import Job
 from emulator.memory import check_memory
 from emulator.progress import ProgressPoint
@@ -31,6 +32,7 @@ def predict(
     records so far.
     """
     check_memory(job)
+    check_model(job)
     engine = _engine(job)
     patience = _Patience(job)
     bytes_total = _bytes_total(job)
@@ -69,14 +71,18 @@ class _Patience:
         return now_ps - self._moved_ps > self._limit_ps
 
 
-def _engine(job: Job) -> dataplane.Emulation:
+_Engine = dataplane.Emulation | dataplane.FluidEmulation
+
+
+def _engine(job: Job) -> _Engine:
+    kind = dataplane.FluidEmulation if job.request.model == "fluid" else dataplane.Emulation
     try:
-        return dataplane.Emulation(job.config_json, job.native_programs())
+        return kind(job.config_json, job.native_programs())
     except dataplane.ConfigError as error:
         raise RunError(f"the engine refuses the job: {error}") from error
 
 
-def _stalled(job: Job, engine: dataplane.Emulation, snapshot: Mapping[str, Any]) -> str:
+def _stalled(job: Job, engine: _Engine, snapshot: Mapping[str, Any]) -> str:
     blocked = engine.blocked(_SHOWN_BLOCKED)
     shown = "; ".join(_describe(job, entry) for entry in blocked)
     return (
@@ -101,12 +107,12 @@ def _describe(job: Job, entry: Mapping[str, Any]) -> str:
     return f"{text}: {entry['waiting_for']}" if entry["waiting_for"] else text
 
 
-def _with_records(error: RunFailed, engine: dataplane.Emulation) -> RunFailed:
+def _with_records(error: RunFailed, engine: _Engine) -> RunFailed:
     error.records = _records(engine, engine.snapshot())
     return error
 
 
-def _records(engine: dataplane.Emulation, snapshot: Mapping[str, Any]) -> EngineRecords:
+def _records(engine: _Engine, snapshot: Mapping[str, Any]) -> EngineRecords:
     return engine.records() | {"events": int(snapshot["events"])}
 
 

@@ -8,6 +8,7 @@
 //! * [`congestion`]: congestion-control algorithms of a sender and the notification point of a receiver.
 //! * [`fabric`]: virtual switches.
 //! * [`engine`]: programs, their executor, the network interface, and the event loop that drives them.
+//! * [`fluid`]: the same programs with flows instead of packets; stands beside [`io`].
 //! * [`io`]: sockets that carry frames, and the wall clock.
 //! * [`pcapng`]: capture files; stands beside the others.
 //! * [`trace`]: Chakra execution traces into columns; stands beside the others.
@@ -20,6 +21,7 @@ pub mod config;
 pub mod congestion;
 pub mod engine;
 pub mod fabric;
+pub mod fluid;
 pub mod io;
 pub mod pcapng;
 pub mod random;

@@ -15,6 +15,7 @@ from emulator.capture import capture_line, write_capture
 from emulator.commands.arguments import add_job_arguments, positive_int
 from emulator.commands.options import binding_options
 from emulator.control.outcome import ControlReport, EngineRecords, RunFailed, RunInterrupted
+from emulator.fluid import model_facts
 from emulator.job import Job, JobRequest, build_job
 from emulator.progress import ProgressDisplay, ProgressPoint
 from emulator.run_directory import make_run_directory, writing
@@ -73,6 +74,7 @@ def job_request(options: argparse.Namespace) -> JobRequest:
         size_scale=options.size_scale,
         compute_scale=options.compute_scale,
         seed=options.seed,
+        model=getattr(options, "model", "packets"),
         capture=options.capture.split(",") if options.capture else (),
         capture_packets=options.capture_packets,
     )
@@ -143,9 +145,13 @@ def run_document(job: Job, command: str, facts: dict[str, Any]) -> dict[str, Any
 
 
 def clock_facts(job: Job, command: str) -> dict[str, Any]:
-    """What `run.json` says about the clock: a prediction's is virtual, and not dilated."""
+    """What `run.json` says about the clock: a prediction's is virtual, and not dilated.
+
+    A prediction also tells its model.
+    """
     if command == "predict":
-        return {"command": command, "clock": "virtual", "time_dilation": 1}
+        clock = {"command": command, "clock": "virtual", "time_dilation": 1}
+        return clock | model_facts(job)
     return {"command": command, "clock": "wall", "time_dilation": job.lab.time_dilation}
 
 

@@ -18,6 +18,7 @@ examples:
   rankwire predict clos-64 --profile moe-training --set ecn.preset=hpcc
   rankwire predict single-switch --trace traces/ --size-scale 0.01 --out runs/small
   rankwire predict incast-8 --json | jq .collectives
+  rankwire predict clos-1024 --model fluid
 
 The same job and seed give the same records, bit for bit."""
 
@@ -28,11 +29,18 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "predict",
         help="what the job would do to the fabric, in virtual time",
         description="Run the job in virtual time: the same endpoints and switches as `run`, one "
-        "process, no wires; the same records.",
+        "process, no wires; the same records. With --model fluid, flows instead of packets.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_execution_arguments(parser)
+    parser.add_argument(
+        "--model",
+        choices=("packets", "fluid"),
+        default="packets",
+        help="what moves over the links: packets (default), or flows that share them max-min "
+        "fairly, for jobs that are too large for packets; see docs/fluid.md",
+    )
     parser.set_defaults(execute=execute)
 
 

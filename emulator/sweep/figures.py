@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from emulator.sweep.loads import load_figures
+from metrics.fluid import is_fluid
 from metrics.records import RunRecords
 
 __all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of", "quantile_of"]
@@ -52,7 +53,7 @@ def quantile_of(name: str) -> float | None:
 
 
 def figures_of(records: RunRecords) -> dict[str, float]:
-    """Every figure of a run.
+    """Every figure of a run; a prediction by flows has none of packets and queues.
 
     Times are ns; quantiles are by nearest rank, so that with fewer than 100 samples the p99 is
     the largest one (`KIND.count` tells).
@@ -60,14 +61,21 @@ def figures_of(records: RunRecords) -> dict[str, float]:
     figures = _collective_figures(records.collectives, records.flows)
     figures |= _flow_figures(records.flows)
     figures["emulated_ns"] = float(records.run["emulated_ns"])
-    for column in ("marked_packets", "cnps", "retransmitted_packets"):
-        figures[column] = float(records.flows[column].sum())
+    if not is_fluid(records.run):
+        figures |= _packet_figures(records)
+    return figures | load_figures(records)
+
+
+def _packet_figures(records: RunRecords) -> dict[str, float]:
+    """What happened to packets."""
+    columns = ("marked_packets", "cnps", "retransmitted_packets")
+    figures = {column: float(records.flows[column].sum()) for column in columns}
     queues = records.queues
     figures["dropped_packets"] = float(queues["dropped_packets"].sum())
     figures["pause_frames"] = float(queues["pause_frames_sent"].sum())
     deepest = queues["max_depth_bytes"].max()
     figures["max_queue_bytes"] = float(deepest) if isinstance(deepest, int | float) else 0.0
-    return figures | load_figures(records)
+    return figures
 
 
 def _parts(kind: str) -> list[str]:

@@ -96,6 +96,7 @@ def _request(sweep: LoadedSweep, lab: str, overrides: list[str], seed: int) -> J
         size_scale=sweep.spec.size_scale,
         compute_scale=sweep.spec.compute_scale,
         seed=seed,
+        model=sweep.spec.model,
     )
 
 
@@ -111,6 +112,7 @@ def _common_digest(sweep: LoadedSweep, lab: str) -> str:
         dataplane.__version__,
         find_lab(lab).read_text(encoding="utf-8"),
         spec.mode,
+        spec.model,
         spec.profile,
         spec.iterations,
         spec.size_scale,

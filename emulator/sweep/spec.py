@@ -28,6 +28,8 @@ class SweepSpec(LabPart):
     setting, `lab`."""
     mode: Literal["predict", "run"] = "predict"
     """Virtual time, several points at once; or real packets, one point after the other."""
+    model: Literal["packets", "fluid"] = "packets"
+    """What predictions move over the links: packets, or flows that share them."""
     trace: str | None = None
     """Directory of traces, relative to this file."""
     profile: str | None = None
@@ -98,6 +100,9 @@ def load_sweep(path: Path) -> LoadedSweep:
         problems.append(
             document.problem(("profile",), "is given beside a trace", "keep one of the two")
         )
+    if spec.mode == "run" and spec.model == "fluid":
+        what = "is fluid, but the mode is run"
+        problems.append(document.problem(("model",), what, "give `mode: predict`"))
     if len(set(spec.seeds)) != len(spec.seeds):
         problems.append(document.problem(("seeds",), "name a seed twice", "name each once"))
     sweep = LoadedSweep(spec, path)

@@ -41,8 +41,8 @@ def _figures(group: pl.DataFrame) -> Mapping[str, Any]:
         "total_ns": int(np.sum(times)),
         "incomplete": len(group) - len(done),
         **_middle(done),
-        "marked_packets": int(group["marked_packets"].sum()),
-        "retransmitted_packets": int(group["retransmitted_packets"].sum()),
+        "marked_packets": known_sum(group["marked_packets"]),
+        "retransmitted_packets": known_sum(group["retransmitted_packets"]),
     }
 
 
@@ -85,3 +85,8 @@ def _middle(done: pl.DataFrame) -> Mapping[str, float | None]:
     if done.is_empty():
         return dict.fromkeys(figures)
     return done.select(figures).row((len(done) - 1) // 2, named=True)
+
+
+def known_sum(counts: pl.Series) -> int | None:
+    """Sum of a column of counts; None where nothing was counted."""
+    return None if len(counts) > 0 and counts.null_count() == len(counts) else int(counts.sum())

@@ -49,10 +49,13 @@ class Comparison:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Short names of the two: the command, or the directories if those are the same."""
+        """Short names of the two: the commands, else the models, else the directories."""
         commands = [str(side.run.get("command", "run")) for side in (self.first, self.second)]
+        models = [str(side.run.get("model", "packets")) for side in (self.first, self.second)]
         if commands[0] != commands[1]:
             return commands[0], commands[1]
+        if models[0] != models[1]:
+            return models[0], models[1]
         places = [side.directory.resolve().name for side in (self.first, self.second)]
         return (places[0], places[1]) if places[0] != places[1] else ("first", "second")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metrics.compare.sides import Totals
+from metrics.fluid import fluid_label, is_fluid
 from metrics.presentation import count_text, duration_text
 from metrics.records import RunRecords
 
@@ -32,6 +33,8 @@ def explanations(
     found += _fabric(names, totals)
     found += _balance(names, totals)
     for side, name in zip(sides, names, strict=True):
+        if is_fluid(side.run):
+            found.append(f"{name}: {fluid_label(side.run)}")
         found += [f"{name}: {text}" for text in _lateness(side.run)]
     return found
 

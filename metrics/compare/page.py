@@ -8,6 +8,7 @@ import polars as pl
 
 from metrics.compare import rows
 from metrics.compare.comparison import Comparison
+from metrics.fluid import fluid_label, is_fluid
 from metrics.presentation import count_text, duration_unit, kind_text, size_text
 from metrics.report.charts.distributions import curve
 from metrics.report.figure import Chart, axis, layout, packed
@@ -42,6 +43,9 @@ def _header(comparison: Comparison, title: str) -> Raw:
         text = "The two did not do the same: counts, bytes or order differ."
         banners.append(element("div", text, class_="banner error"))
     for side in (comparison.first, comparison.second):
+        if is_fluid(side.run):
+            text = f"{side.directory.name}: {fluid_label(side.run)}"
+            banners.append(element("div", text, class_="banner caution"))
         scale = side.run.get("size_scale", 1)
         if scale != 1:
             text = f"Message sizes of {side.directory.name} are scaled by {scale:g}."

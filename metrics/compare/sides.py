@@ -6,6 +6,8 @@ from typing import Any
 import polars as pl
 
 from metrics.analysis.ecmp import mean_balance
+from metrics.analysis.groups import known_sum
+from metrics.fluid import is_fluid
 from metrics.records import RunRecords
 from metrics.report.facts import flattened
 
@@ -14,9 +16,14 @@ __all__ = ["Totals", "differing_facts", "ecmp_sides", "queue_sides", "totals"]
 Totals = dict[str, float | None]
 
 _COMPARED_FACTS = (
-    "lab", "trace", "profile", "ranks", "seed", "iterations", "size_scale", "binding", "job",
-    "lab_resolved",
+    "model", "lab", "trace", "profile", "ranks", "seed", "iterations", "size_scale", "binding",
+    "job", "lab_resolved",
 )  # fmt: skip
+
+_OF_QUEUES = (
+    "ecn_marked_packets", "pause_frames_sent", "dropped_packets", "largest_queue_bytes",
+)  # fmt: skip
+"""Totals that a prediction by flows doesn't have."""
 
 
 def totals(records: RunRecords) -> Totals:
@@ -25,12 +32,12 @@ def totals(records: RunRecords) -> Totals:
     collectives = records.collectives
     nics = records.run.get("counters", {}).get("nics", {})
     switches = queues.filter(pl.col("is_switch"))
-    return {
+    figures = {
         "emulated_ns": records.run.get("emulated_ns"),
         "collectives": len(collectives),
         "messages": len(records.flows),
         "sent_bytes": records.run["byte_conservation"]["sent_bytes"],
-        "resent_packets": int(collectives["retransmitted_packets"].sum()),
+        "resent_packets": known_sum(collectives["retransmitted_packets"]),
         "ecn_marked_packets": int(queues["marked_packets"].sum()),
         "cnps_sent": _counted(nics, "cnps_sent"),
         "cnps_handled": _counted(nics, "cnps_handled"),
@@ -41,10 +48,16 @@ def totals(records: RunRecords) -> Totals:
         "ecmp_max_over_mean": mean_balance(records.ecmp),
         "link_bytes": int(links["tx_bytes"].sum()),
     }
+    if is_fluid(records.run):
+        figures |= dict.fromkeys(_OF_QUEUES)
+    return figures
 
 
 def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
-    """Watermark and marks of the switch queues in both runs; the deepest first."""
+    """Watermark and marks of the switch queues in both runs; the deepest first.
+
+    They are None on the side of a prediction by flows.
+    """
     keys = ["node", "port", "priority"]
     sides = [
         records.queues.filter(pl.col("is_switch"))
@@ -58,10 +71,16 @@ def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[
     ]
     both = sides[0].join(sides[1], on=keys, how="full", coalesce=True).fill_null(0)
     depth = pl.max_horizontal("first_max_depth_bytes", "second_max_depth_bytes")
+    unknown = [
+        f"{name}_{figure}"
+        for name, records in (("first", first), ("second", second))
+        if is_fluid(records.run)
+        for figure in ("max_depth_bytes", "marked_packets")
+    ]
     order = both.with_columns(depth.alias("deepest")).filter(pl.col("deepest") > 0)
     return order.sort("deepest", *keys, descending=[True, False, False, False]).drop(
         "deepest"
-    ).head(limit).to_dicts()  # fmt: skip
+    ).head(limit).with_columns(pl.lit(None).alias(name) for name in unknown).to_dicts()  # fmt: skip
 
 
 def ecmp_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:

@@ -20,6 +20,9 @@ COLUMNS = (
 """Columns of `collectives.parquet`. `straggler_rank` started last, `last_rank` ended last; GB/s are
 10^9 bytes a second; `ideal_ratio` is the ideal time over the completion time."""
 
+_PACKET_COUNTS = ("retransmitted_packets", "marked_packets", "cnps")
+"""Null where the engine knows no packets."""
+
 
 def rank_spans(operations: Operations) -> pl.DataFrame:
     """Start and end of every instance on every rank, ps, with bytes sent and received.
@@ -57,15 +60,15 @@ def collective_table(
     """
     times = _instance_times(rank_spans(operations))
     packets = flows.group_by("instance").agg(
-        pl.col("retransmitted_packets").sum().cast(pl.UInt64),
-        pl.col("marked_packets").sum().cast(pl.UInt64),
-        pl.col("cnps").sum().cast(pl.UInt64),
+        *(pl.col(name).sum().cast(pl.UInt64) for name in _PACKET_COUNTS),
         pl.col("path_latency_ns").mean(),
     )
     joined = _facts(instances).join(times, on="instance", how="left", maintain_order="left")
     joined = joined.join(packets, on="instance", how="left", maintain_order="left")
     joined = joined.join(_most_sends(flows), on="instance", how="left", maintain_order="left")
-    return _with_figures(_one_step_where_sliced(joined), ideal)
+    table = _with_figures(_one_step_where_sliced(joined), ideal)
+    unknown = [name for name in _PACKET_COUNTS if getattr(operations, name) is None]
+    return table.with_columns(pl.lit(None, pl.UInt64).alias(name) for name in unknown)
 
 
 def _most_sends(flows: pl.DataFrame) -> pl.DataFrame:

@@ -22,7 +22,8 @@ def flow_table(
     """One row per SEND, in order of source rank and operation.
 
     `completion_time_ns` ends with the acknowledgement; `arrival_ns` is when the receiver had all
-    of it. Both are null for a message that didn't get there. `path_latency_ns` is one way.
+    of it. Both are null for a message that didn't get there. `path_latency_ns` is one way. Counts
+    of packets are null where the engine knows none.
     """
     sends = np.flatnonzero(operations.kind == SEND)
     partner = operations.partner[sends]
@@ -40,9 +41,9 @@ def flow_table(
             "arrival_ps": operations.end_ps[partner],
             "ideal_ns": ideal.flow_ns(*ends, size),
             "path_latency_ns": ideal.path_latency_ns(*ends, size),
-            "retransmitted_packets": operations.retransmitted_packets[sends],
-            "marked_packets": operations.marked_packets[partner],
-            "cnps": operations.cnps[sends],
+            "retransmitted_packets": _counted(operations.retransmitted_packets, sends),
+            "marked_packets": _counted(operations.marked_packets, partner),
+            "cnps": _counted(operations.cnps, sends),
         }
     )
     done = pl.col("end_ps") != int(NOT_DONE)
@@ -63,3 +64,10 @@ def flow_table(
         pl.when(done).then(elapsed_ps // 1000).alias("completion_time_ns"),
         pl.when(done).then(elapsed_ps / 1000 / pl.col("ideal_ns")).alias("slowdown"),
     )
+
+
+def _counted(values: NDArray[np.uint32] | None, index: NDArray[np.int64]) -> pl.Series:
+    """Counts of some operations."""
+    if values is None:
+        return pl.repeat(None, len(index), dtype=pl.UInt32, eager=True)
+    return pl.Series(values[index])

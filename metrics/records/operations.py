@@ -71,9 +71,10 @@ class Operations:
     row: NDArray[np.uint32]
     start_ps: NDArray[np.uint64]
     end_ps: NDArray[np.uint64]
-    retransmitted_packets: NDArray[np.uint32]
-    marked_packets: NDArray[np.uint32]
-    cnps: NDArray[np.uint32]
+    retransmitted_packets: NDArray[np.uint32] | None
+    """None, like the next two, where the engine knows no packets."""
+    marked_packets: NDArray[np.uint32] | None
+    cnps: NDArray[np.uint32] | None
 
     @property
     def done(self) -> NDArray[np.bool_]:
@@ -93,16 +94,20 @@ class Operations:
         columns = {name: _gathered(ordered, name) for name in _PROGRAM_COLUMNS}
         position = first[measured["rank"].astype(np.int64)] + measured["op"].astype(np.int64)
         total = int(lengths.sum())
+
+        def counted(name: str) -> NDArray[np.uint32] | None:
+            known = name in measured
+            return _scattered(measured[name], position, total, np.uint32(0)) if known else None
+
         return cls(
             rank=np.repeat(ranks, lengths).astype(np.uint32),
             partner=_partners(columns, first),
             start_ps=_scattered(measured["start_ps"], position, total, NOT_DONE),
             end_ps=_scattered(measured["end_ps"], position, total, NOT_DONE),
             **{name: columns[name] for name in _PROGRAM_COLUMNS if name != "peer_op"},
-            **{
-                name: _scattered(measured[name], position, total, np.uint32(0))
-                for name in ("retransmitted_packets", "marked_packets", "cnps")
-            },
+            retransmitted_packets=counted("retransmitted_packets"),
+            marked_packets=counted("marked_packets"),
+            cnps=counted("cnps"),
         )
 
 

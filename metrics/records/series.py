@@ -177,11 +177,13 @@ _QP_SCHEMA = {
 
 
 def _frame(series: Mapping[str, NDArray[Any]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """The engine's columns in fixed types; columns that it doesn't have are zero."""
+    """The engine's columns in fixed types; columns that it doesn't have are null."""
     length = max((len(values) for values in series.values()), default=0)
     return pl.DataFrame(
         [
-            pl.Series(name, series.get(name, np.zeros(length)), strict=False).cast(dtype)
+            pl.Series(name, series[name], strict=False).cast(dtype)
+            if name in series
+            else pl.repeat(None, length, dtype=dtype, eager=True).alias(name)
             for name, dtype in schema.items()
         ]
     )

@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 
 from metrics.analysis.quantiles import distribution
+from metrics.fluid import NOT_MODELLED, fluid_label, is_fluid
 from metrics.presentation import (
+    MISSING,
     count_text,
     duration_text,
     rate_text,
@@ -39,6 +41,8 @@ class Tile:
 def banners(run: Mapping[str, Any]) -> list[Banner]:
     """What changes how every figure must be read."""
     found = []
+    if is_fluid(run):
+        found.append(Banner("caution", fluid_label(run)))
     scale = run.get("size_scale", 1)
     if scale != 1:
         found.append(
@@ -65,14 +69,13 @@ def banners(run: Mapping[str, Any]) -> list[Banner]:
 
 def headline(records: RunRecords) -> list[Tile]:
     """The figures that a reader looks for first."""
-    collectives, queues = records.collectives, records.queues
+    collectives = records.collectives
     done = collectives.filter(pl.col("complete"))
     times = distribution(done["completion_time_ns"].drop_nulls().to_numpy())
     slowdown = distribution(records.flows["slowdown"].drop_nulls().to_numpy())
     ideal = done.filter(pl.col("ranks") > 1)["ideal_ratio"].drop_nulls()
     median = float(ideal.median()) if len(ideal) else None  # type: ignore[arg-type]
     tail = "p99" if slowdown["p99"] is not None else "max"
-    drops = int(queues["dropped_packets"].sum())
     return [
         Tile("Emulated time", duration_text(records.run.get("emulated_ns"))),
         Tile("Collectives", count_text(len(done)), f"of {count_text(len(collectives))} complete",
@@ -84,11 +87,26 @@ def headline(records: RunRecords) -> list[Tile]:
         Tile("Exposed communication", share_text(_exposed(records.run)), "of time, mean of ranks"),
         Tile(f"Flow slowdown, {tail}", f"{slowdown[tail]:.2f}" if slowdown["count"] else "n/a",
              f"{count_text(slowdown['count'])} flows"),
-        Tile("ECN marks", count_text(int(queues["marked_packets"].sum())), "at egress queues"),
-        Tile("Pause frames", count_text(int(queues["pause_frames_sent"].sum())), "sent"),
-        Tile("Dropped", count_text(drops), "packets", drops > 0),
-        Tile("Sent again", count_text(int(collectives["retransmitted_packets"].sum())), "packets"),
+        *_packet_tiles(records),
     ]  # fmt: skip
+
+
+def _packet_tiles(records: RunRecords) -> Iterator[Tile]:
+    """What happened to packets; for a prediction by flows, that they are not modelled."""
+    titles = ("ECN marks", "Pause frames", "Dropped", "Sent again")
+    if is_fluid(records.run):
+        yield from (Tile(title, MISSING, NOT_MODELLED) for title in titles)
+        return
+    queues = records.queues
+    counts = [
+        int(queues["marked_packets"].sum()),
+        int(queues["pause_frames_sent"].sum()),
+        int(queues["dropped_packets"].sum()),
+        int(records.collectives["retransmitted_packets"].sum()),
+    ]
+    details = ("at egress queues", "sent", "packets", "packets")
+    for title, count, detail in zip(titles, counts, details, strict=True):
+        yield Tile(title, count_text(count), detail, title == "Dropped" and count > 0)
 
 
 def _from_last_start(done: pl.DataFrame) -> str:
@@ -110,6 +128,7 @@ def _exposed(run: Mapping[str, Any]) -> float | None:
 
 _NAMED = {
     "command": "Command",
+    "model": "Model",
     "lab": "Lab",
     "trace": "Trace",
     "profile": "Profile",

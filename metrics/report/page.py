@@ -9,6 +9,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from metrics.analysis.loads import link_loads
+from metrics.fluid import is_fluid
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
@@ -53,6 +54,7 @@ def write_report(directory: Path | str | RunRecords) -> Path:
 def _title(run: Mapping[str, Any]) -> str:
     """What ran where."""
     what = {"predict": "Prediction on", "run": "Run on"}.get(str(run.get("command")), "Run on")
+    what = f"Fluid {what.lower()}" if is_fluid(run) else what
     traffic = run.get("profile") or Path(str(run.get("trace") or "")).name
     return f"{what} {run.get('lab', 'unnamed lab')}" + (f": {traffic}" if traffic else "")
 
@@ -193,9 +195,14 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
         chart_block(links.link_heat_map(records.links, loads)),
         chart_block(
             queues.queue_depths(records.queues, records.run.get("job", {})),
-            "No switch queue has held anything.",
+            "Queues are not modelled by flows."
+            if is_fluid(records.run)
+            else "No switch queue has held anything.",
         ),
-        chart_block(queues.queue_events(records.queues), "No marks, pauses or drops at any queue."),
+        chart_block(
+            queues.queue_events(records.queues),
+            "" if is_fluid(records.run) else "No marks, pauses or drops at any queue.",
+        ),
     ]
     parts = [network_drawing(records, loads), element("div", *blocks, class_="charts")]
     if len(records.links):
@@ -227,6 +234,9 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
 
 
 def _senders(records: RunRecords) -> tuple[str, Raw]:
+    if is_fluid(records.run):
+        missing = chart_block(None, "Rates of senders are not modelled by flows.")
+        return "Senders", element("div", missing, class_="charts")
     job = records.run["job"]
     first = str(job.get("congestion_control", {}).get("algorithm", "dcqcn"))
     classes = [("", first)]

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod capture;
 mod emulation;
 mod endpoint;
+mod fluid;
 mod port;
 mod program;
 mod roce;
@@ -25,6 +26,9 @@ mod _native {
 
     #[pymodule_export]
     use super::endpoint::{Endpoint, payload_pattern};
+
+    #[pymodule_export]
+    use super::fluid::FluidEmulation;
 
     #[pymodule_export]
     use super::port::{Port, PortError};

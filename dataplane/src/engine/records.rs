@@ -74,7 +74,7 @@ macro_rules! table {
     };
 }
 
-pub(super) use table;
+pub(crate) use table;
 
 /// The completions as a table.
 pub fn completion_table(completions: &[RankCompletion]) -> Table {

@@ -26,6 +26,7 @@ mod switch_port;
 mod watchdog;
 
 pub use counters::{PortTotals, QueueSample, QueueTotals};
+pub use ecmp::EcmpHash;
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};
 pub use switch::{PortLink, Switch};
 

@@ -8,7 +8,7 @@ mod event;
 mod pacer;
 mod pair;
 mod port;
-mod striping;
+pub(crate) mod striping;
 
 pub use counters::NicCounters;
 pub use event::{Departure, NicEvent, QpSample};

@@ -1,0 +1,3 @@
+//! Flows against packets, and against what can be computed by hand.
+
+mod against_packets;

@@ -20,6 +20,8 @@ from emulator.control.outcome import (
 from emulator.control.run_plan import DEFAULT_JOIN_TIMEOUT_S, RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.job import Job
+from emulator.lab.events import longest_wait_ps
+from emulator.link_events import check_events
 from emulator.ports import agent_limits, port_descriptions
 
 __all__ = [
@@ -73,6 +75,7 @@ def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunP
     ports = port_descriptions(job.loaded)
     count = lab.agents.count
     agents = lab.agents.placement or spread(job.config_json, count, with_switches=ports is None)
+    check_events(job.loaded, len(agents), is_real=ports is not None)
     broker = lab.control.broker
     return RunPlan(
         run_id=new_run_id(),
@@ -107,12 +110,14 @@ def _agent_limits(
 def longest_silence_s(job: Job) -> float:
     """Return how long nothing may move in a run that goes well, in wall seconds.
 
-    The longest single delay of a program, and a queue pair that retries until it fails.
+    The longest single delay of a program, a queue pair that retries until it fails, and links that
+    are down.
     """
     transport = job.config["transport"]
     retries_ps = transport["retransmission_timeout_ps"] * (transport["retry_count"] + 1)
     delay_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
-    return float((retries_ps + delay_ps) * 1e-12 * job.lab.time_dilation)
+    events_ps = longest_wait_ps(job.config["events"])
+    return float((retries_ps + delay_ps + events_ps) * 1e-12 * job.lab.time_dilation)
 
 
 def new_run_id() -> str:

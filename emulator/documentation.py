@@ -148,6 +148,39 @@ their sources, `run.json` keeps them under `settings`, the report has a chart of
 each class, and `collectives.parquet` and `qps.parquet` a column `traffic_class`."""
 
 _LABS_END = """\
+## Link events
+
+```yaml
+events:
+  - {links: "leaf0-spine0*", change: down, at_ns: 200_000}
+  - {links: host3-leaf0, change: flap, at_ns: 500_000, down_ns: 50_000, repeat: 3}
+  - {links: "leaf1-*", change: rate, rate_gbps: 100, at_collective: {kind: all_reduce, index: 2}}
+  - links: leaf0-spine1*
+    change: down
+    at_node: {rank: 0, node: 17, moment: end}
+    after_ns: 10_000
+```
+
+* What is on a link that goes down, and in the queues before it, is lost; so is what switches send
+  towards it until they know. It is counted by itself (`counters.link_losses` in `run.json`, by port
+  `link_down_packets`), not among the drops. Frames that have reached a switch go on.
+* No pause of priority flow control outlives the link. An ingress that is still above its
+  threshold when the link comes back pauses its neighbour anew.
+* After `switches.rerouting.detection_ns` the switches at the link spread their flows over the
+  equal-cost ports that are left, and `convergence_ns` later the others leave the ways that lead
+  there. A flap that is over before that is not noticed. No switch takes a way of more hops.
+* A NIC whose only link is down keeps its data and waits; its peers send again until their retries
+  are used up (`transport.retransmission_timeout_ns`, `retry_count`), and fail after that. When
+  nothing can go on, the command ends with who waits for whom and which link is down.
+* A change of rate holds for the frames that begin after it. Thresholds, headrooms and the rates at
+  which congestion control is capped stay those of the topology.
+* The moments `at_node` and `at_collective` are known where the rank is carried, at that instant. So
+  a `run` takes them with one agent (`agents.count: 1`, the default) and refuses them with several;
+  a prediction always takes them. `at_ns` works everywhere: every agent changes its ends of the link
+  at the same emulated time.
+* `run.json` lists what happened under `link_events`; the report marks it in the charts over time,
+  and says for each link how long it was down and what was lost.
+
 ## Headroom
 
 Left out, the headroom of a port and lossless priority is computed for the longest, fastest link of

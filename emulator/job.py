@@ -16,6 +16,7 @@ from dataplane.errors import InputError, Problem
 from emulator.capture import capture_config
 from emulator.job_config import job_config
 from emulator.lab import Lab, LoadedLab, load
+from emulator.link_events import event_config
 from emulator.provenance import describe_job
 from traffic_profiles.binding import bind
 from traffic_profiles.binding_options import BindingOptions
@@ -131,6 +132,7 @@ def build_job(
     compiled = compile_workload(source.workload, _compile_options(loaded, request, source))
     config = job_config(loaded.lab, loaded.fabric, seed=request.seed)
     config["capture"] = capture_config(request.capture, request.capture_packets, loaded.fabric)
+    config["events"] = event_config(loaded, source.workload, compiled)
     run_info = describe_job(request, loaded, source, compiled)
     return Job(request, loaded, source, compiled, config, run_info)
 

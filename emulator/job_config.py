@@ -67,6 +67,10 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
             "flow_paths": lab.telemetry.flow_paths,
         },
         "impairments": _impairments(lab, fabric),
+        "rerouting": {
+            "detection_delay_ps": lab.switches.rerouting.detection_ns * 1000,
+            "convergence_delay_ps": lab.switches.rerouting.convergence_ns * 1000,
+        },
     }
 
 
@@ -107,6 +111,7 @@ def _switch(lab: Lab, fabric: Fabric, index: int, seed: int) -> dict[str, Any]:
         # Each switch hashes in its own way, or every stage would make the same choice.
         "ecmp_seed": (seed * 0x9E3779B97F4A7C15 + index + 1) % 2**63,
         "path_selection": _path_selection(lab),
+        "failure_hashing": lab.switches.rerouting.hashing,
         "pfc_watchdog": _watchdog(lab),
         "buffer_bytes": shared_bytes(lab, fabric, index),
         "dynamic_threshold_alpha": lab.switches.dynamic_threshold_alpha,

@@ -8,6 +8,7 @@ from dataplane.errors import RunError
 from emulator.control.outcome import EngineRecords, RunFailed, RunInterrupted
 from emulator.fluid import check_model
 from emulator.job import Job
+from emulator.lab.events import longest_wait_ps
 from emulator.memory import check_memory
 from emulator.progress import ProgressPoint
 from traffic_profiles.program import NO_ROW, OpKind
@@ -60,6 +61,7 @@ class _Patience:
         timeout_ps = job.lab.transport.retransmission_timeout_ns * 1000
         longest_ps = max((int(p.duration_ps.max()) for p in job.programs if len(p)), default=0)
         self._limit_ps = max(_LEAST_PATIENCE_PS, _TIMEOUTS_OF_PATIENCE * timeout_ps) + longest_ps
+        self._limit_ps += longest_wait_ps(job.config["events"])
         self._seen = (-1, -1)
         self._moved_ps = 0
 

@@ -35,6 +35,8 @@ _SORT_KEYS: Final = {
     "nics": ("nic",),
     "switch_ports": ("switch", "port"),
     "impairments": ("link", "direction"),
+    "link_events": ("time_ps", "event", "link"),
+    "link_losses": ("link", "direction"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")
 _LARGEST: Final = frozenset({"now_ps", "lateness_p99_ns"})

@@ -17,6 +17,7 @@ from emulator.lab.effective import (
     lossless_priorities,
     shared_bytes,
 )
+from emulator.lab.events import event_findings
 from emulator.lab.expansion import expand
 from emulator.lab.fabric import Fabric
 from emulator.lab.impairments import directions
@@ -58,6 +59,9 @@ def _findings(lab: Lab, fabric: Fabric, *, expanded: bool) -> Iterator[_Finding]
         yield from _impairments(lab, fabric)
         yield from namespace_findings(lab, fabric)
         yield from interface_findings(lab, fabric)
+        for position, event in enumerate(lab.events):
+            for key, what, remedy in event_findings(event, fabric):
+                yield ("events", position, key), what, remedy
 
 
 def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:

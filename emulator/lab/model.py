@@ -11,6 +11,7 @@ from pydantic import Field, field_serializer
 
 from emulator.lab.base import LabPart
 from emulator.lab.congestion import CongestionControl, Dcqcn, NotificationPoint
+from emulator.lab.events import LinkEvent
 from emulator.lab.impairments import Impairment
 from emulator.lab.interfaces import DriverName, Interface
 from emulator.lab.namespaces import Namespaces
@@ -231,6 +232,8 @@ class Lab(LabPart):
     """Time series."""
     impairments: list[Impairment] = Field(default_factory=list)
     """What links do to frames on purpose: loss, damage, repetition, reordering, delay."""
+    events: list[LinkEvent] = Field(default_factory=list)
+    """What happens to links while the job runs: down, up, flap, another rate."""
     default_profile: str = "moe-training"
     """Profile that is used when neither a trace nor a profile is given; may have parameters:
     NAME,KEY=VALUE,... as after `--profile`."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from emulator.lab.base import LabPart
 
-__all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Switches"]
+__all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Rerouting", "Switches"]
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
 _Bytes = Annotated[int, Field(ge=0, le=2**40)]
@@ -71,6 +71,25 @@ class PathSelection(LabPart):
     """Of `flowlet`: a longer gap between packets begins a new flowlet; our choice."""
 
 
+class Rerouting(LabPart):
+    """What switches do about links that go down or come up (`events`).
+
+    Flows move to the equal-cost ports that are left; no switch takes a longer way. Where no port is
+    left, packets go on to the failed link and are lost there.
+    """
+
+    detection_ns: Annotated[int, Field(ge=0, le=10**12)] = 1_000_000
+    """From the change of a link until the switches at it stop or begin to use it; our choice: an
+    interrupt and a write to the forwarding table."""
+    convergence_ns: Annotated[int, Field(ge=0, le=10**12)] = 10_000_000
+    """From then until the other switches have left the ways that lead to it; our choice: BGP
+    updates over one or two hops."""
+    hashing: Literal["modulo", "resilient"] = "modulo"
+    """Of path selection by flow: the hash modulo the ports that are left, which moves most flows;
+    or only the flows of the failed port move, as with resilient hashing in switches that have
+    it."""
+
+
 class Switches(LabPart):
     """Every switch of the lab."""
 
@@ -82,6 +101,8 @@ class Switches(LabPart):
     Source: 1/8, a usual setting for lossless classes (HPCC ns-3: shift 3)."""
     path_selection: PathSelection = PathSelection()
     """Load balancing over equal-cost ports."""
+    rerouting: Rerouting = Rerouting()
+    """Ways around failed links."""
     ecn: Ecn = Ecn()
     """Marking."""
     pfc: Pfc = Pfc()

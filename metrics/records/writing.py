@@ -17,6 +17,7 @@ from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.findings import findings
 from metrics.records.flows import flow_table
+from metrics.records.link_events import link_event_findings, link_event_rows, lost_packets
 from metrics.records.operations import Operations, ProgramLike
 from metrics.records.series import fabric_names, flow_link_table, link_table, qp_table, queue_table
 from metrics.records.storage import RunRecords, load, store
@@ -88,7 +89,9 @@ def _facts(
     """The contents of `run.json`."""
     counters = {name: _rows(values) for name, values in engine.get("counters", {}).items()}
     nics = engine.get("counters", {}).get("nics", {})
+    losses = engine.get("counters", {}).get("link_losses", {})
     check = conservation(operations, collectives, nics)
+    check["lost_with_links_packets"] = lost_packets(losses)
     warnings = list(run.get("warnings", ()))
     if not check["holds"]:
         warnings.append(_violation(check))
@@ -99,12 +102,15 @@ def _facts(
     wires = engine.get("counters", {}).get("wires", {})
     warnings += findings(run, collectives, wires, failures)
     finished = operations.end_ps[operations.done]
+    emulated_ns = int(finished.max(initial=0)) // 1000
+    link_events = link_event_rows(engine.get("link_events", {}), config["links"])
+    warnings += link_event_findings(link_events, losses, config, emulated_ns)
     return {
         **run,
         "warnings": warnings,
         "ops_total": len(operations.kind),
         "ops_done": len(operations.kind) - unfinished,
-        "emulated_ns": int(finished.max(initial=0)) // 1000,
+        "emulated_ns": emulated_ns,
         "byte_conservation": check,
         "ideal": {
             "formula": ideal.formula,
@@ -114,6 +120,7 @@ def _facts(
             "mtu_bytes": ideal.mtu_bytes,
         },
         "failures": failures,
+        "link_events": link_events,
         "counters": counters,
         "job": config,
     }

@@ -190,9 +190,10 @@ def _ranks(records: RunRecords) -> tuple[str, Raw]:
 def _fabric(records: RunRecords) -> tuple[str, Raw]:
     end_ns = int(records.run.get("emulated_ns", 0))
     loads = link_loads(records.links, fabric_names(records.run["job"]).links, end_ns)
+    events = records.run.get("link_events", [])
     blocks = [
-        chart_block(links.link_lines(records.links, loads), "No link has sent anything."),
-        chart_block(links.link_heat_map(records.links, loads)),
+        chart_block(links.link_lines(records.links, loads, events), "No link has sent anything."),
+        chart_block(links.link_heat_map(records.links, loads, events)),
         chart_block(
             queues.queue_depths(records.queues, records.run.get("job", {})),
             "Queues are not modelled by flows."
@@ -200,7 +201,7 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
             else "No switch queue has held anything.",
         ),
         chart_block(
-            queues.queue_events(records.queues),
+            queues.queue_events(records.queues, events),
             "" if is_fluid(records.run) else "No marks, pauses or drops at any queue.",
         ),
     ]
@@ -208,6 +209,9 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
     if len(records.links):
         body, note = tables.load_table(loads, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
+    happened = tables.link_event_table(events)
+    if happened is not None:
+        parts += [element("h3", "Link events"), happened]
     return "Fabric", Raw("".join(parts))
 
 
@@ -261,6 +265,7 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
         ("Wires", "wires", "links"),
         ("Ports", "ports", "nics"),
         ("Impairments", "impairments", "links"),
+        ("Lost with links", "link_losses", "links"),
     ):
         names = [member["name"] for member in run["job"][members]]
         body = tables.counter_table(run.get("counters", {}).get(table, {}), names)

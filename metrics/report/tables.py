@@ -27,12 +27,15 @@ __all__ = [
     "counter_table",
     "flow_table",
     "late_ranks",
+    "link_event_table",
     "load_table",
 ]
 
 ROW_LIMIT = 200
 """Most rows of a table; which ones is stated below it."""
 LINK_LIMIT = 40
+EVENT_LIMIT = 100
+"""Most link events of the table, the first."""
 
 
 def duration_cell(ns: float | None) -> Cell:
@@ -173,6 +176,28 @@ def load_table(loads: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
     ]
     note = f"The busiest {len(rows)} of {len(loads)} link directions. Balance of the bytes, "
     return table(columns, rows), note + "idle links included: " + "; ".join(balances) + "."
+
+
+def link_event_table(events: Sequence[Mapping[str, Any]]) -> Raw | None:
+    """What happened to links on purpose, and when; None without events."""
+    if not events:
+        return None
+    columns = [
+        Column("Time"),
+        Column("Link", numeric=False),
+        Column("What", numeric=False, hint="Avoided: the switches at it stopped using it"),
+        Column("Rate", hint="Line rate from then on"),
+    ]
+    rows = [
+        [
+            duration_cell(event["time_ns"]),
+            Cell(event["link"]),
+            Cell(event["happened"].replace("_", " ")),
+            _number(rate_text(event["rate_bps"]), event["rate_bps"]),
+        ]
+        for event in events[:EVENT_LIMIT]
+    ]
+    return table(columns, rows)
 
 
 def late_ranks(collectives: pl.DataFrame) -> Raw | None:

@@ -1,5 +1,6 @@
 //! The network of a job: interfaces, switches, links and what befalls frames on them.
 
+use super::events::FailureHashing;
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 
@@ -35,6 +36,10 @@ pub struct SwitchConfig {
     /// What is sent over one of several ports together; a missing key is [`PathSelection::Flow`].
     #[serde(default)]
     pub path_selection: PathSelection,
+    /// Which flows move when one of several ports fails; a missing key is
+    /// [`FailureHashing::Modulo`].
+    #[serde(default)]
+    pub failure_hashing: FailureHashing,
     /// Shared packet buffer, without headroom.
     pub buffer_bytes: u64,
     /// Share of the free shared buffer that one egress queue may take before tail drop

@@ -4,10 +4,12 @@
 //! anything. Every default is resolved before: a missing key is an error, except where noted.
 
 mod congestion;
+mod events;
 mod fabric;
 mod transport;
 
 pub use congestion::*;
+pub use events::*;
 pub use fabric::*;
 pub use transport::*;
 
@@ -42,6 +44,12 @@ pub struct JobConfig {
     /// frame's kind holds. Nothing if missing.
     #[serde(default)]
     pub impairments: Vec<ImpairmentConfig>,
+    /// What happens to links; nothing if missing.
+    #[serde(default)]
+    pub events: Vec<LinkEventConfig>,
+    /// What switches do about it; at once if missing.
+    #[serde(default)]
+    pub rerouting: ReroutingConfig,
     /// Frames that are kept as bytes; nothing if missing.
     #[serde(default)]
     pub capture: Option<CaptureConfig>,

@@ -1,7 +1,7 @@
 //! One rank on its NIC: the program's messages go to the NIC, the NIC's events to the program.
 
 use super::executor::{Action, Completion, Executor};
-use super::nic::{Departure, Nic, NicEvent, Route};
+use super::nic::{Departure, Nic, NicEvent, NicPort, Route};
 use crate::roce::Frame;
 use crate::roce::queue_pair::FailureReason;
 
@@ -97,6 +97,17 @@ impl Host {
     /// A delay is over.
     pub fn handle_delay_end(&mut self, now_ps: u64, op: u32, outputs: &mut Vec<HostOutput>) {
         self.executor.handle_delay_end(now_ps, op);
+        self.settle(now_ps, outputs);
+    }
+
+    /// The NIC's link has changed as `change` does it to its port.
+    pub(super) fn handle_link(
+        &mut self,
+        now_ps: u64,
+        outputs: &mut Vec<HostOutput>,
+        change: impl FnOnce(&mut NicPort),
+    ) {
+        change(self.nic.port_mut());
         self.settle(now_ps, outputs);
     }
 

@@ -167,6 +167,12 @@ impl<M: Medium> Medium for Impaired<M> {
         Some((direction, self.inner.carry(now_ps, direction, frame)?))
     }
 
+    fn discard(&mut self, direction: u32) -> Option<Frame> {
+        let mut held = self.held.iter();
+        let key = held.find(|(_, (of, _))| *of == direction).map(|(key, _)| *key)?;
+        self.held.remove(&key).map(|(_, frame)| frame)
+    }
+
     fn capture(&self) -> Option<&Capture> {
         self.inner.capture()
     }

@@ -18,7 +18,7 @@ pub struct LineTotals {
     pub busy_ps: u64,
 }
 
-/// What arrived from a direction since the start.
+/// Frames of a direction since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
     /// Frames.
@@ -41,6 +41,7 @@ pub struct Line {
     in_flight: VecDeque<Flight>,
     totals: LineTotals,
     delivered: Delivered,
+    lost: Delivered,
     busy_until_ps: u64,
 }
 
@@ -53,6 +54,7 @@ impl Line {
             in_flight: VecDeque::new(),
             totals: LineTotals::default(),
             delivered: Delivered::default(),
+            lost: Delivered::default(),
             busy_until_ps: 0,
         }
     }
@@ -85,9 +87,13 @@ impl Line {
         self.busy_until_ps = end_ps + transfer_ps(PREAMBLE_AND_GAP_BYTES, self.rate_bps);
     }
 
-    /// Take the frame that arrives first, and the key of the arrival behind it.
+    /// Take the frame that arrives first, if it has by `now_ps`, and the key of the arrival behind
+    /// it. The arrival of a frame that was lost on the way finds none, or one that comes later.
     #[inline]
-    pub fn pop(&mut self) -> Option<(Frame, Option<EventKey>)> {
+    pub fn pop(&mut self, now_ps: u64) -> Option<(Frame, Option<EventKey>)> {
+        if self.in_flight.front()?.arrival.time_ps() > now_ps {
+            return None;
+        }
         let flight = self.in_flight.pop_front()?;
         Some((flight.frame, self.in_flight.front().map(|next| next.arrival)))
     }
@@ -103,6 +109,32 @@ impl Line {
     pub fn count_delivered(&mut self, frame: &Frame) {
         self.delivered.packets += 1;
         self.delivered.bytes += u64::from(frame.wire_bytes());
+    }
+
+    /// Lose everything that is under way, also the frame that is being sent.
+    pub fn cut(&mut self, now_ps: u64) {
+        for flight in std::mem::take(&mut self.in_flight) {
+            self.count_lost(&flight.frame);
+        }
+        let ahead_ps = self.busy_until_ps.saturating_sub(now_ps);
+        self.totals.busy_ps = self.totals.busy_ps.saturating_sub(ahead_ps);
+        self.busy_until_ps = self.busy_until_ps.min(now_ps);
+    }
+
+    /// Count a frame that was lost with the link.
+    pub fn count_lost(&mut self, frame: &Frame) {
+        self.lost.packets += 1;
+        self.lost.bytes += u64::from(frame.wire_bytes());
+    }
+
+    /// Frames that were under way when the link went down, since the start.
+    pub fn lost(&self) -> Delivered {
+        self.lost
+    }
+
+    /// Send at another rate from the next frame on.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        self.rate_bps = rate_bps;
     }
 
     /// What was handed to the node at the end since the start.
@@ -129,9 +161,22 @@ mod tests {
         let mut line = Line::new(1_000_000_000, 500);
         assert!(line.push(100, EventKey::new(600, 0), frame()));
         assert!(!line.push(200, EventKey::new(700, 1), frame()));
-        let (_, next) = line.pop().expect("two are under way");
+        let (_, next) = line.pop(600).expect("two are under way");
         assert_eq!(next.map(EventKey::time_ps), Some(700));
-        assert_eq!(line.pop().expect("one is under way").1, None);
+        assert!(line.pop(699).is_none());
+        assert_eq!(line.pop(700).expect("one is under way").1, None);
+    }
+
+    #[test]
+    fn a_cut_loses_what_is_under_way_and_stops_the_frame_being_sent() {
+        let rate_bps = 8_000_000_000_000;
+        let mut line = Line::new(rate_bps, 500);
+        let wire_bytes = u64::from(frame().wire_bytes());
+        line.push(wire_bytes, EventKey::new(wire_bytes + 500, 0), frame());
+        line.cut(10);
+        assert_eq!(line.lost(), Delivered { packets: 1, bytes: wire_bytes });
+        assert_eq!(line.totals(u64::MAX).busy_ps, 10);
+        assert!(line.pop(u64::MAX).is_none());
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub trait Medium {
         None
     }
 
+    /// Take out a frame of `direction` that is held back, as it is lost; call until `None`.
+    fn discard(&mut self, _direction: u32) -> Option<Frame> {
+        None
+    }
+
     /// What was done to frames on purpose, by direction; only directions that carried some.
     fn impairments(&self) -> Vec<(u32, ImpairmentCounters)> {
         Vec::new()

@@ -4,10 +4,12 @@
 //! carry, so that the tables of several processes add up. Final records hold local rows only.
 
 use super::host::Host;
+use super::link_events::LinkEventRow;
 use super::nic::CLEAR_TO_SEND_BYTES;
 use super::program::OpKind;
 use super::rows::QueueRow;
 use super::world::{Medium, RankCompletion, World};
+use crate::config::NodeId;
 use crate::fabric::{PRIORITIES, QueueTotals};
 
 /// One column.
@@ -98,6 +100,9 @@ impl<M: Medium> World<M> {
             ("flow_links", self.flow_link_table()),
             ("failures", self.failure_table()),
         ];
+        if let Some(events) = self.link_events() {
+            tables.push(("link_events", link_event_table(events.log())));
+        }
         if let Some(capture) = self.medium().capture() {
             let frames = capture.frames().clone();
             let rows = vec![
@@ -115,6 +120,9 @@ impl<M: Medium> World<M> {
     pub fn counter_tables(&self) -> Tables {
         let mut tables =
             vec![("nics", self.nic_table(false)), ("switch_ports", self.switch_port_table())];
+        if self.link_events().is_some() {
+            tables.push(("link_losses", self.link_loss_table()));
+        }
         if !self.config().impairments.is_empty() {
             tables.push(("impairments", self.impairment_table()));
         }
@@ -164,6 +172,15 @@ impl<M: Medium> World<M> {
             }
         }
         blocked.truncate(limit);
+        for operation in &mut blocked {
+            if matches!(operation.kind, OpKind::Send | OpKind::Receive) {
+                let outage = self.outage_between(operation.rank, operation.peer);
+                if !outage.is_empty() {
+                    operation.waiting_for.push_str("; ");
+                    operation.waiting_for.push_str(&outage);
+                }
+            }
+        }
         blocked
     }
 
@@ -325,6 +342,36 @@ impl<M: Medium> World<M> {
         })
     }
 
+    /// What links lost by going down, by direction; only those that lost something. Each direction
+    /// is counted where its sending end is.
+    fn link_loss_table(&self) -> Table {
+        let mut rows = Vec::new();
+        for (index, direction) in self.topology().directions.iter().enumerate() {
+            let waiting = match direction.from.node {
+                NodeId::Nic(nic) => self.host(nic).map(|host| host.nic().port().link_down_losses()),
+                NodeId::Switch(switch) => self.switch(switch).map(|switch| {
+                    let mut queues = QueueTotals::default();
+                    let port = direction.from.port;
+                    (0..PRIORITIES as u8).for_each(|p| queues.add(&switch.queue_totals(port, p)));
+                    (queues.link_down_packets, queues.link_down_bytes)
+                }),
+            };
+            let waiting = waiting.unwrap_or_default();
+            let under_way = self.lines()[index].lost();
+            if under_way.packets + waiting.0 > 0 {
+                rows.push((index as u32, under_way, waiting));
+            }
+        }
+        table!(rows, (direction, under_way, waiting) => {
+            "link": U32 = *direction / 2,
+            "direction": U8 = (*direction % 2) as u8,
+            "under_way_packets": U64 = under_way.packets,
+            "under_way_bytes": U64 = under_way.bytes,
+            "waiting_packets": U64 = waiting.0,
+            "waiting_bytes": U64 = waiting.1,
+        })
+    }
+
     fn switch_port_table(&self) -> Table {
         let mut rows = Vec::new();
         for (index, switch) in self.switches() {
@@ -356,6 +403,8 @@ impl<M: Medium> World<M> {
             "storms": U64 = queues.storms,
             "unroutable_packets": U64 = totals.unroutable_packets,
             "expired_packets": U64 = totals.expired_packets,
+            "link_down_packets": U64 = queues.link_down_packets,
+            "link_down_bytes": U64 = queues.link_down_bytes,
             "pause_frames_sent": U64 = queues.pause_frames_sent,
             "pause_frames_received": U64 = queues.pause_frames_received,
         })
@@ -380,6 +429,16 @@ fn queue_columns<'a>(rows: impl Iterator<Item = &'a QueueRow>) -> Table {
         "dropped_bytes": U64 = row.dropped_bytes,
         "pause_frames_sent": U64 = row.pause_frames_sent,
         "pause_frames_received": U64 = row.pause_frames_received,
+    })
+}
+
+fn link_event_table(rows: &[LinkEventRow]) -> Table {
+    table!(rows, row => {
+        "time_ps": U64 = row.time_ps,
+        "event": U32 = row.event,
+        "link": U32 = row.link,
+        "happened": Text = row.happened.as_str().to_string(),
+        "rate_bps": U64 = row.rate_bps,
     })
 }
 

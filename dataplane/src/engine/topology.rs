@@ -2,7 +2,8 @@
 
 use super::error::ConfigError;
 use crate::config::{
-    AdaptiveRetransmissionConfig, ImpairmentConfig, JobConfig, LinkEnd, NodeId, SwitchConfig,
+    AdaptiveRetransmissionConfig, EventTrigger, ImpairmentConfig, JobConfig, LinkChange,
+    LinkChangeConfig, LinkEnd, LinkEventConfig, NodeId, ReroutingConfig, SwitchConfig,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,6 +178,8 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         (config.telemetry.max_samples >= 2, "max_samples"),
         (config.capture.iter().all(|c| are_directions(&c.directions, config)), "capture"),
         (config.impairments.iter().all(|rule| is_possible(rule, config)), "impairments"),
+        (config.events.iter().all(|event| can_happen(event, config)), "events"),
+        (can_reroute(config.rerouting), "rerouting"),
     ];
     match checks.iter().find(|(holds, _)| !holds) {
         Some((_, name)) => Err(ConfigError::new(format!("{name} out of range"))),
@@ -191,6 +194,20 @@ fn is_possible(rule: &ImpairmentConfig, config: &JobConfig) -> bool {
     ratios.iter().all(|ratio| (0.0..=1.0).contains(ratio))
         && delays.iter().all(|delay_ps| *delay_ps <= MAX_DELAY_PS)
         && are_directions(&rule.directions, config)
+}
+
+fn can_happen(event: &LinkEventConfig, config: &JobConfig) -> bool {
+    let at_ps = if let EventTrigger::Time { at_ps } = event.trigger { at_ps } else { 0 };
+    let is_change = |change: &LinkChangeConfig| {
+        change.after_ps <= MAX_DELAY_PS && change.change != LinkChange::Rate { rate_bps: 0 }
+    };
+    at_ps <= MAX_DELAY_PS
+        && event.links.iter().all(|link| (*link as usize) < config.links.len())
+        && event.changes.iter().all(is_change)
+}
+
+fn can_reroute(rerouting: ReroutingConfig) -> bool {
+    rerouting.detection_delay_ps <= MAX_DELAY_PS && rerouting.convergence_delay_ps <= MAX_DELAY_PS
 }
 
 fn are_directions(directions: &[u32], config: &JobConfig) -> bool {

@@ -10,6 +10,8 @@ use super::executor::Completion;
 use super::flow_links::FlowLinks;
 use super::host::{Host, HostOutput};
 use super::line::Line;
+use super::link_events::LinkEvents;
+use super::links::schedule_changes;
 use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
@@ -23,7 +25,7 @@ pub use super::medium::{Internal, Medium};
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub(super) enum Event {
     /// The first frame under way in a direction arrives.
     Arrival { direction: u32 },
     /// A frame came over a wire.
@@ -36,6 +38,12 @@ enum Event {
     DelayEnd { nic: u32, op: u32 },
     /// A switch wants to be called.
     SwitchWake { switch: u32, token: u32 },
+    /// Links change.
+    LinkChange { event: u32, change: u32 },
+    /// The switches at links that have changed learn of it.
+    LinkNotice { event: u32 },
+    /// All switches learn of it.
+    LinkWithdrawal { event: u32 },
 }
 
 /// An operation that is complete, with its rank.
@@ -50,18 +58,20 @@ pub struct RankCompletion {
 /// See the module documentation.
 #[derive(Debug)]
 pub struct World<M> {
-    config: Arc<JobConfig>,
-    topology: Topology,
-    medium: M,
+    pub(super) config: Arc<JobConfig>,
+    pub(super) topology: Topology,
+    pub(super) medium: M,
     /// By NIC index; `None` for a node of another process.
-    hosts: Vec<Option<Box<Host>>>,
+    pub(super) hosts: Vec<Option<Box<Host>>>,
     /// By switch index; likewise.
-    switches: Vec<Option<Box<Switch>>>,
-    lines: Vec<Line>,
+    pub(super) switches: Vec<Option<Box<Switch>>>,
+    pub(super) lines: Vec<Line>,
+    /// What happens to links; `None` if nothing does.
+    pub(super) link_events: Option<Box<LinkEvents>>,
     /// By direction: frames from wires that wait for their event.
     inbound: Vec<VecDeque<Frame>>,
-    events: EventQueue<Event>,
-    now_ps: u64,
+    pub(super) events: EventQueue<Event>,
+    pub(super) now_ps: u64,
     events_handled: u64,
     frames_delivered: u64,
     bytes_arrived: u64,
@@ -70,8 +80,8 @@ pub struct World<M> {
     telemetry: Telemetry,
     flow_links: FlowLinks,
     completions: Vec<Completion>,
-    host_outputs: Vec<HostOutput>,
-    switch_outputs: Vec<Output>,
+    pub(super) host_outputs: Vec<HostOutput>,
+    pub(super) switch_outputs: Vec<Output>,
 }
 
 impl<M: Medium> World<M> {
@@ -85,8 +95,13 @@ impl<M: Medium> World<M> {
         is_local: impl Fn(NodeId) -> bool,
     ) -> Result<Self, ConfigError> {
         let topology = Topology::new(&config)?;
-        let all = (0..config.nics.len()).map(|nic| NodeId::Nic(nic as u32));
-        check_programs(programs, all.into_iter().all(&is_local))?;
+        let mut all = (0..config.nics.len()).map(|nic| NodeId::Nic(nic as u32));
+        let has_all_nics = all.all(&is_local);
+        check_programs(programs, has_all_nics)?;
+        let mut all = (0..config.switches.len()).map(|switch| NodeId::Switch(switch as u32));
+        let is_whole = has_all_nics && all.all(&is_local);
+        let lengths = programs.iter().map(|program| (program.rank, program.len())).collect();
+        let link_events = LinkEvents::new(&config, &topology, &lengths, is_whole)?;
         let builder = HostBuilder::new(&config, &topology, programs)?;
         let mut hosts: Vec<Option<Box<Host>>> = config.nics.iter().map(|_| None).collect();
         for program in programs {
@@ -112,6 +127,7 @@ impl<M: Medium> World<M> {
             medium,
             hosts,
             switches,
+            link_events,
             inbound: lines.iter().map(|_| VecDeque::new()).collect(),
             lines,
             events: EventQueue::new(),
@@ -129,6 +145,7 @@ impl<M: Medium> World<M> {
 
     /// Start the programs of all local ranks.
     pub fn start(&mut self) {
+        self.schedule_link_events();
         for nic in 0..self.hosts.len() as u32 {
             if let Some(host) = &mut self.hosts[nic as usize] {
                 host.start(self.now_ps, &mut self.host_outputs);
@@ -189,6 +206,9 @@ impl<M: Medium> World<M> {
             }
             Event::HostWake { nic } => self.wake_host(nic),
             Event::SwitchWake { switch, token } => self.wake_switch(switch, token),
+            Event::LinkChange { event, change } => self.change_links(event, change),
+            Event::LinkNotice { event } => self.notice_links(event),
+            Event::LinkWithdrawal { event } => self.withdraw_links(event),
             Event::DelayEnd { nic, op } => {
                 if let Some(host) = &mut self.hosts[nic as usize] {
                     host.handle_delay_end(self.now_ps, op, &mut self.host_outputs);
@@ -200,7 +220,7 @@ impl<M: Medium> World<M> {
 
     #[inline]
     fn arrive(&mut self, direction: u32) {
-        let Some((frame, next)) = self.lines[direction as usize].pop() else {
+        let Some((frame, next)) = self.lines[direction as usize].pop(self.now_ps) else {
             return;
         };
         if let Some(key) = next {
@@ -257,7 +277,7 @@ impl<M: Medium> World<M> {
 
     /// Carry out what a host asked for, and arm its next call.
     #[inline]
-    fn after_host(&mut self, nic: u32) {
+    pub(super) fn after_host(&mut self, nic: u32) {
         let mut outputs = std::mem::take(&mut self.host_outputs);
         for output in outputs.drain(..) {
             match output {
@@ -274,6 +294,11 @@ impl<M: Medium> World<M> {
         self.host_outputs = outputs;
         if let Some(host) = &mut self.hosts[nic as usize] {
             self.ops_done += host.take_newly_done();
+            if let Some(events) = &mut self.link_events {
+                while let Some(event) = events.poll_moment(nic, host.executor()) {
+                    schedule_changes(&self.config, &mut self.events, self.now_ps, event);
+                }
+            }
             if let Some(at_ps) = host.poll_timeout() {
                 let at_ps = at_ps.max(self.now_ps + 1);
                 if at_ps < host.wake_ps {
@@ -285,7 +310,7 @@ impl<M: Medium> World<M> {
     }
 
     #[inline]
-    fn after_switch(&mut self, switch: u32) {
+    pub(super) fn after_switch(&mut self, switch: u32) {
         let mut outputs = std::mem::take(&mut self.switch_outputs);
         for output in outputs.drain(..) {
             match output {
@@ -392,9 +417,24 @@ impl<M: Medium> World<M> {
         indexed.filter_map(|(index, switch)| Some((index as u32, switch.as_deref()?)))
     }
 
+    /// The host of a NIC, if it is local.
+    pub fn host(&self, nic: u32) -> Option<&Host> {
+        self.hosts[nic as usize].as_deref()
+    }
+
+    /// A switch, if it is local.
+    pub fn switch(&self, switch: u32) -> Option<&Switch> {
+        self.switches[switch as usize].as_deref()
+    }
+
     /// One line per direction.
     pub fn lines(&self) -> &[Line] {
         &self.lines
+    }
+
+    /// What has happened to links; `None` if nothing was to happen.
+    pub fn link_events(&self) -> Option<&LinkEvents> {
+        self.link_events.as_deref()
     }
 
     /// Time series.

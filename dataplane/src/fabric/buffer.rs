@@ -189,6 +189,11 @@ impl SharedBuffer {
         self.policies[usize::from(priority)].lossless
     }
 
+    /// The ingress has paused its neighbour and has not let it resume.
+    pub fn is_paused(&self, port: u16, priority: u8) -> bool {
+        self.ingresses[usize::from(port)][usize::from(priority)].paused
+    }
+
     /// Bytes stored, headrooms included.
     #[inline]
     pub fn used_bytes(&self) -> u64 {

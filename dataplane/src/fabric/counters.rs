@@ -9,6 +9,8 @@ pub(super) enum DropCause {
     HeadroomFull,
     /// The queue is in a storm.
     Storm,
+    /// The link is down.
+    LinkDown,
 }
 
 /// Totals of one egress queue since the start; pauses are those of its priority on its port.
@@ -30,6 +32,11 @@ pub struct QueueTotals {
     pub storm_dropped_packets: u64,
     /// Storms that the watchdog found.
     pub storms: u64,
+    /// Frames that waited for a link when it went down, or came for it while it was down; not
+    /// among the dropped ones.
+    pub link_down_packets: u64,
+    /// Bytes of them, FCS included.
+    pub link_down_bytes: u64,
     /// Pause frames (XOFF, its refreshes, and XON) sent about the priority.
     pub pause_frames_sent: u64,
     /// Pause frames received about the priority.
@@ -40,6 +47,11 @@ impl QueueTotals {
     /// Count a frame that did not get into the queue, or not out of it.
     #[cold]
     pub(super) fn count_drop(&mut self, cause: DropCause, wire_bytes: u32) {
+        if cause == DropCause::LinkDown {
+            self.link_down_packets += 1;
+            self.link_down_bytes += u64::from(wire_bytes);
+            return;
+        }
         self.dropped_packets += 1;
         self.dropped_bytes += u64::from(wire_bytes);
         self.headroom_dropped_packets += u64::from(cause == DropCause::HeadroomFull);
@@ -58,6 +70,8 @@ impl QueueTotals {
                 - before.headroom_dropped_packets,
             storm_dropped_packets: self.storm_dropped_packets - before.storm_dropped_packets,
             storms: self.storms - before.storms,
+            link_down_packets: self.link_down_packets - before.link_down_packets,
+            link_down_bytes: self.link_down_bytes - before.link_down_bytes,
             pause_frames_sent: self.pause_frames_sent - before.pause_frames_sent,
             pause_frames_received: self.pause_frames_received - before.pause_frames_received,
         }
@@ -73,6 +87,8 @@ impl QueueTotals {
         self.headroom_dropped_packets += other.headroom_dropped_packets;
         self.storm_dropped_packets += other.storm_dropped_packets;
         self.storms += other.storms;
+        self.link_down_packets += other.link_down_packets;
+        self.link_down_bytes += other.link_down_bytes;
         self.pause_frames_sent += other.pause_frames_sent;
         self.pause_frames_received += other.pause_frames_received;
     }

@@ -24,6 +24,11 @@ impl EcmpHash {
         Self { seed }
     }
 
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// The hash of a flow: source address, destination address, source port. Source and destination
     /// are told apart, so the way back may differ.
     #[inline]

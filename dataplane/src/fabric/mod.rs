@@ -5,6 +5,7 @@
 //! * [`pause`]: the pause frames that one port owes its neighbour.
 //! * [`marking`]: which packets leave with congestion experienced.
 //! * [`ecmp`], [`path`]: which of several ports a flow, a flowlet or a packet takes.
+//! * `link_state`: links that go down, come up or change their rate, and the ways around them.
 //! * [`counters`]: what a port and a queue count.
 //! * `watchdog`: what happens about a neighbour that pauses for good.
 //! * [`switch`]: all of them together.
@@ -15,6 +16,7 @@
 pub mod buffer;
 pub mod counters;
 pub mod ecmp;
+mod link_state;
 pub mod marking;
 pub mod path;
 pub mod pause;

@@ -68,6 +68,16 @@ impl PauseSender {
         self.owe(now_ps, 1 << priority);
     }
 
+    /// Forget all pauses, on a line that now has `rate_bps`: the link begins anew.
+    pub fn restart(&mut self, rate_bps: u64) {
+        *self = Self::new(rate_bps);
+    }
+
+    /// Refresh as a line of `rate_bps` needs it, from the next pause on.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        self.half_pause_ps = pause_ps(MAX_QUANTA, rate_bps) / 2;
+    }
+
     /// Owe the pauses again that still hold, if that is due. Returns when the next refresh must be
     /// asked for.
     pub fn refresh(&mut self, now_ps: u64) -> Option<u64> {

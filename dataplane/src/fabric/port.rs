@@ -112,11 +112,9 @@ impl PortScheduler {
         for (priority, discipline) in disciplines.iter().enumerate() {
             strict |= u8::from(*discipline == QueueDiscipline::Strict) << priority;
         }
-        let byte_bits_ps = 8 * PS_PER_S;
-        let is_whole = rate_bps != 0 && byte_bits_ps % rate_bps == 0;
         Self {
             rate_bps,
-            byte_ps: if is_whole { byte_bits_ps / rate_bps } else { 0 },
+            byte_ps: byte_ps(rate_bps),
             free_ps: 0,
             queues: Default::default(),
             round_robin: RoundRobin::new(disciplines),
@@ -158,7 +156,7 @@ impl PortScheduler {
     }
 
     /// Take the first frame of a priority without sending it.
-    pub(super) fn discard(&mut self, now_ps: u64, priority: u8) -> Option<Queued> {
+    pub fn discard(&mut self, now_ps: u64, priority: u8) -> Option<Queued> {
         self.take(now_ps, usize::from(priority))
     }
 
@@ -228,6 +226,18 @@ impl PortScheduler {
         ready_ps.min().map(|ready_ps| ready_ps.max(self.free_ps))
     }
 
+    /// Begin the next frame at another rate.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        self.rate_bps = rate_bps;
+        self.byte_ps = byte_ps(rate_bps);
+    }
+
+    /// The link begins anew at `now_ps`: nothing is being sent, no pause holds.
+    pub fn restart(&mut self, now_ps: u64) {
+        self.free_ps = now_ps;
+        self.queues.iter_mut().for_each(|queue| queue.resume(now_ps));
+    }
+
     /// Stop or resume the priorities that a pause frame names. Frames that could begin before must
     /// have been polled.
     pub fn handle_pause(&mut self, now_ps: u64, pause: &PauseFrame) {
@@ -285,6 +295,13 @@ impl PortScheduler {
     pub fn paused_ps(&self, now_ps: u64, priority: u8) -> u64 {
         self.queues[usize::from(priority)].paused_ps(now_ps)
     }
+}
+
+/// Time of a byte where it is a whole number of picoseconds, else 0.
+fn byte_ps(rate_bps: u64) -> u64 {
+    let byte_bits_ps = 8 * PS_PER_S;
+    let is_whole = rate_bps != 0 && byte_bits_ps % rate_bps == 0;
+    if is_whole { byte_bits_ps / rate_bps } else { 0 }
 }
 
 /// Indices of the bits that are set, lowest first.

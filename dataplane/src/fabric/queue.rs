@@ -90,6 +90,13 @@ impl Queue {
         self.pause_end_ps = now_ps.saturating_add(pause_ps(quanta, rate_bps));
     }
 
+    /// End a pause that holds.
+    pub fn resume(&mut self, now_ps: u64) {
+        self.paused_ps = self.paused_ps(now_ps);
+        self.pause_start_ps = now_ps;
+        self.pause_end_ps = now_ps;
+    }
+
     /// Time spent paused up to `now_ps`.
     pub fn paused_ps(&self, now_ps: u64) -> u64 {
         let end_ps = now_ps.min(self.pause_end_ps);

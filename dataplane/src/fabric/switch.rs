@@ -2,6 +2,7 @@
 
 use super::buffer::{SharedBuffer, Verdict};
 use super::counters::{DropCause, PortTotals, QueueSample, QueueTotals};
+use super::ecmp::EcmpHash;
 use super::marking::mark;
 use super::path::PathSelector;
 use super::port::{Departure, Queued, bits};
@@ -43,9 +44,9 @@ struct Way {
 #[derive(Debug)]
 pub struct Switch {
     mac: [u8; 6],
-    ports: Vec<Port>,
-    buffer: SharedBuffer,
-    routes: Routes,
+    pub(super) ports: Vec<Port>,
+    pub(super) buffer: SharedBuffer,
+    pub(super) routes: Routes,
     paths: PathSelector,
     priority_of_dscp: [u8; 64],
     ecn: [Option<EcnConfig>; PRIORITIES],
@@ -70,7 +71,12 @@ impl Switch {
             ports: links.iter().map(|link| Port::new(link.rate_bps, &disciplines)).collect(),
             buffer: SharedBuffer::new(config),
             routes: Routes::new(&job.nics, &config.routes),
-            paths: PathSelector::new(config.path_selection, config.ecmp_seed, job.seed),
+            paths: PathSelector::new(
+                config.path_selection,
+                config.failure_hashing,
+                EcmpHash::new(config.ecmp_seed),
+                job.seed,
+            ),
             priority_of_dscp: priority_of_dscp(job),
             ecn,
             marking_seed: Random::new(job.seed, index as u64).next_u64(),
@@ -159,10 +165,11 @@ impl Switch {
 
     #[inline]
     fn route(&mut self, now_ps: u64, priority: u8, packet: &Packet) -> Option<u16> {
-        match self.routes.towards(packet.destination_address) {
+        let choices = self.routes.towards(packet.destination_address);
+        match choices.ports {
             [] => None,
             [port] => Some(*port),
-            choices => {
+            _ => {
                 let ports = &self.ports;
                 let depth_bytes =
                     |port: u16| ports[usize::from(port)].scheduler.depth_bytes(priority);
@@ -204,6 +211,9 @@ impl Switch {
     #[inline]
     fn admit(&mut self, way: Way, wire_bytes: u32) -> Result<Verdict, DropCause> {
         let Way { ingress_port, egress_port, priority } = way;
+        if self.ports[usize::from(egress_port)].is_down {
+            return Err(DropCause::LinkDown);
+        }
         if self.drops_for_storm(egress_port, priority) {
             return Err(DropCause::Storm);
         }
@@ -248,7 +258,9 @@ impl Switch {
                 outputs.push(check_wake(index, priority, check_ps));
                 match action {
                     StormAction::Forward => port.scheduler.ignore_pauses(priority, true),
-                    StormAction::Drop => self.discard_queue(now_ps, index, priority),
+                    StormAction::Drop => {
+                        self.discard_queue(now_ps, index, priority, DropCause::Storm);
+                    }
                 }
             }
             Finding::StormEnds => port.scheduler.ignore_pauses(priority, false),
@@ -256,12 +268,18 @@ impl Switch {
     }
 
     /// Drop all that is queued.
-    fn discard_queue(&mut self, now_ps: u64, index: u16, priority: u8) {
+    pub(super) fn discard_queue(
+        &mut self,
+        now_ps: u64,
+        index: u16,
+        priority: u8,
+        cause: DropCause,
+    ) {
         loop {
             let port = &mut self.ports[usize::from(index)];
             let Some(queued) = port.scheduler.discard(now_ps, priority) else { return };
             let Queued { wire_bytes, ingress_port, .. } = queued;
-            port.queues[usize::from(priority)].count_drop(DropCause::Storm, wire_bytes);
+            port.queues[usize::from(priority)].count_drop(cause, wire_bytes);
             self.release(now_ps, ingress_port, priority, wire_bytes);
         }
     }
@@ -275,7 +293,13 @@ impl Switch {
         }
     }
 
-    fn pause_ingress(&mut self, now_ps: u64, port: u16, priority: u8, outputs: &mut Vec<Output>) {
+    pub(super) fn pause_ingress(
+        &mut self,
+        now_ps: u64,
+        port: u16,
+        priority: u8,
+        outputs: &mut Vec<Output>,
+    ) {
         if let Some(at_ps) = self.ports[usize::from(port)].pause.assert(now_ps, priority) {
             outputs.push(Output::Wake { token: REFRESH_TOKEN | u32::from(port), at_ps });
         }
@@ -290,8 +314,9 @@ impl Switch {
 
     /// Send what a port could have sent by now, and ask to be called for the rest.
     #[inline]
-    fn serve(&mut self, now_ps: u64, index: u16, outputs: &mut Vec<Output>) {
-        if self.ports[usize::from(index)].is_served_later(now_ps) {
+    pub(super) fn serve(&mut self, now_ps: u64, index: u16, outputs: &mut Vec<Output>) {
+        let port = &self.ports[usize::from(index)];
+        if port.is_down || port.is_served_later(now_ps) {
             return;
         }
         loop {
@@ -331,7 +356,7 @@ impl Switch {
 
     /// Send the pause frames that became due at other ports, and what follows from that.
     #[inline]
-    fn serve_owing(&mut self, now_ps: u64, outputs: &mut Vec<Output>) {
+    pub(super) fn serve_owing(&mut self, now_ps: u64, outputs: &mut Vec<Output>) {
         while let Some(port) = self.owing_ports.pop() {
             self.serve(now_ps, port, outputs);
         }

@@ -15,6 +15,8 @@ const NEVER_PS: u64 = u64::MAX;
 pub(super) struct Port {
     pub scheduler: PortScheduler,
     pub pause: PauseSender,
+    /// The link carries nothing.
+    pub is_down: bool,
     /// The earliest wake-up that was asked for and has not come.
     wake_ps: u64,
     pub totals: PortTotals,
@@ -28,6 +30,7 @@ impl Port {
         Self {
             scheduler: PortScheduler::new(rate_bps, disciplines),
             pause: PauseSender::new(rate_bps),
+            is_down: false,
             wake_ps: NEVER_PS,
             totals: PortTotals::default(),
             queues: Default::default(),
@@ -57,6 +60,13 @@ impl Port {
         self.totals.tx_bytes += u64::from(frame.wire_bytes());
         let end_ps = self.scheduler.occupy(start_ps, frame.wire_bytes());
         Some(Output::Transmit { port: index, frame, end_ps })
+    }
+
+    /// The link has come up, with nothing on it and nobody paused.
+    pub fn restart(&mut self, now_ps: u64) {
+        self.is_down = false;
+        self.scheduler.restart(now_ps);
+        self.pause.restart(self.scheduler.rate_bps());
     }
 
     /// A wake-up for when something could be sent, unless one is under way that comes no later.

@@ -4,6 +4,7 @@ mod congestion;
 mod data_classes;
 mod executor;
 mod impairment;
+mod link_events;
 mod pacing;
 mod recovery;
 mod soak;

@@ -1,5 +1,8 @@
 """Utilisation of the links over time: every direction as a heat map, the tiers as lines."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -7,10 +10,13 @@ from numpy.typing import NDArray
 from metrics.analysis.loads import tier_of
 from metrics.presentation import duration_unit
 from metrics.report.charts.grid import TimeGrid, time_grid
+from metrics.report.charts.markers import markers
 from metrics.report.figure import PALETTE, Chart, axis, layout, packed
 
 __all__ = ["link_heat_map", "link_lines"]
 
+Events = Sequence[Mapping[str, Any]]
+"""`link_events` of `run.json`."""
 ROW_LIMIT = 96
 """Most link directions of the heat map, the busiest."""
 BIN_LIMIT = 400
@@ -21,7 +27,7 @@ _COLOURS = (
 )  # fmt: skip
 
 
-def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
+def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame, events: Events = ()) -> Chart | None:
     """One row per direction that sent, sorted by tier and name; `loads` has the busiest first."""
     if links.is_empty():
         return None
@@ -51,10 +57,12 @@ def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
         f"{len(keys)} of {len(loads)} link directions (the busiest; cap {ROW_LIMIT}), mean over "
         f"{grid.width_ns / scale:.4g} {unit}. {_DENOMINATOR}"
     )
-    return Chart("Link utilisation", note, [trace], layout(110 + pixels * len(keys), axes))
+    options = markers(events, scale)
+    height = 110 + pixels * len(keys)
+    return Chart("Link utilisation", note, [trace], layout(height, axes, **options))
 
 
-def link_lines(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
+def link_lines(links: pl.DataFrame, loads: pl.DataFrame, events: Events = ()) -> Chart | None:
     """Mean and largest utilisation of every tier over time, idle links included."""
     if links.is_empty():
         return None
@@ -85,7 +93,10 @@ def link_lines(links: pl.DataFrame, loads: pl.DataFrame) -> Chart | None:
     }
     bin_text = f"{grid.width_ns / scale:.4g} {unit}"
     note = f"Over all directions of a tier, idle ones included, in bins of {bin_text}. "
-    return Chart("Link utilisation by tier", note + _DENOMINATOR, data, layout(340, axes))
+    options = markers(events, scale)
+    return Chart(
+        "Link utilisation by tier", note + _DENOMINATOR, data, layout(340, axes, **options)
+    )
 
 
 def _row_order(key: dict[str, object]) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """Queue depth over time with the marking thresholds, and what the queues did: marks, pauses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import polars as pl
 
 from metrics.presentation import duration_unit
 from metrics.report.charts.grid import TimeGrid, time_grid
+from metrics.report.charts.markers import markers
 from metrics.report.figure import PALETTE, Chart, axis, layout, packed
 
 __all__ = ["queue_depths", "queue_events"]
@@ -106,7 +107,7 @@ _EVENTS = (
 )
 
 
-def queue_events(queues: pl.DataFrame) -> Chart | None:
+def queue_events(queues: pl.DataFrame, events: Sequence[Mapping[str, Any]] = ()) -> Chart | None:
     """Marks, pauses and drops of all queues over time."""
     if queues.is_empty():
         return None
@@ -134,4 +135,5 @@ def queue_events(queues: pl.DataFrame) -> Chart | None:
         "yaxis": axis(f"packets or frames per {width}", rangemode="tozero"),
     }
     note = f"Sum over all queues of switches and NICs in bins of {width}."
-    return Chart("Marks, pauses and drops", note, data, layout(300, axes, showlegend=True))
+    options = {"showlegend": True, **markers(events, scale)}
+    return Chart("Marks, pauses and drops", note, data, layout(300, axes, **options))

@@ -25,6 +25,7 @@ impl Class {
     /// When the next data packet may be sent; `None` if there is none.
     #[inline]
     pub fn next_ps(&self, port: &NicPort) -> Option<u64> {
-        self.pacer.next_ps().map(|at_ps| at_ps.max(port.open_ps(self.data_priority)))
+        let at_ps = self.pacer.next_ps().filter(|_| !port.is_down())?;
+        Some(at_ps.max(port.open_ps(self.data_priority)))
     }
 }

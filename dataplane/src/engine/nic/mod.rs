@@ -316,7 +316,7 @@ impl Nic {
 
     /// Send the next frame, if one may leave now.
     pub fn poll_departure(&mut self, now_ps: u64) -> Option<Departure> {
-        if now_ps < self.port.free_ps() {
+        if self.port.is_down() || now_ps < self.port.free_ps() {
             return None;
         }
         let (frame, wire_bytes, end_ps) = match self.port.poll_control(now_ps) {
@@ -391,6 +391,11 @@ impl Nic {
     /// The port.
     pub fn port_mut(&mut self) -> &mut NicPort {
         &mut self.port
+    }
+
+    /// The port.
+    pub fn port(&self) -> &NicPort {
+        &self.port
     }
 
     /// Payload bytes in flight on each queue pair.

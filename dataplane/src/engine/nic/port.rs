@@ -26,6 +26,10 @@ pub struct ControlQueueSample {
 #[derive(Debug)]
 pub struct NicPort {
     scheduler: PortScheduler,
+    /// The link carries nothing.
+    is_down: bool,
+    link_down_packets: u64,
+    link_down_bytes: u64,
     pause_frames_received: u64,
     /// By priority, since the last sample.
     pauses_sampled: [u64; PRIORITIES],
@@ -38,6 +42,9 @@ impl NicPort {
     pub fn new(rate_bps: u64) -> Self {
         Self {
             scheduler: PortScheduler::new(rate_bps, &[QueueDiscipline::Strict; PRIORITIES]),
+            is_down: false,
+            link_down_packets: 0,
+            link_down_bytes: 0,
             pause_frames_received: 0,
             pauses_sampled: [0; PRIORITIES],
             sent_sampled: [(0, 0); PRIORITIES],
@@ -58,9 +65,52 @@ impl NicPort {
     /// Queue an acknowledgement or notification.
     pub fn push_control(&mut self, now_ps: u64, priority: u8, packet: Packet) {
         let wire_bytes = packet.wire_bytes();
+        if self.is_down {
+            self.count_link_down(wire_bytes);
+            return;
+        }
         let frame = Frame::Roce(Box::new(packet));
         let queued = Queued { frame, wire_bytes, ingress_port: 0, enqueued_ps: now_ps };
         self.scheduler.push(priority, queued);
+    }
+
+    /// The link carries nothing from now on: what waits for it is lost, no pause holds.
+    pub fn handle_link_down(&mut self, now_ps: u64) {
+        self.is_down = true;
+        for priority in 0..PRIORITIES as u8 {
+            while let Some(queued) = self.scheduler.discard(now_ps, priority) {
+                self.count_link_down(queued.wire_bytes);
+            }
+        }
+        self.scheduler.restart(now_ps);
+    }
+
+    /// The link carries frames again.
+    pub fn handle_link_up(&mut self, now_ps: u64) {
+        self.is_down = false;
+        self.scheduler.restart(now_ps);
+    }
+
+    /// The line rate changes for the frames that begin from now on.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        self.scheduler.set_rate(rate_bps);
+    }
+
+    fn count_link_down(&mut self, wire_bytes: u32) {
+        self.link_down_packets += 1;
+        self.link_down_bytes += u64::from(wire_bytes);
+    }
+
+    /// The link carries nothing.
+    #[inline]
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Control packets that waited for the link when it went down or came while it was down, and
+    /// their bytes.
+    pub fn link_down_losses(&self) -> (u64, u64) {
+        (self.link_down_packets, self.link_down_bytes)
     }
 
     /// Send the oldest control packet of the highest priority that is not paused, if the line is

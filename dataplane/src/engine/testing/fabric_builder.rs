@@ -34,6 +34,8 @@ impl FabricBuilder {
             notification_point: notification_point(),
             impairments: Vec::new(),
             further_classes: Vec::new(),
+            events: Vec::new(),
+            rerouting: Default::default(),
             capture: None,
             telemetry: TelemetryConfig {
                 sample_interval_ps: PS_PER_US,
@@ -129,6 +131,7 @@ fn switch(index: u32, ports: u16, routes: Vec<Vec<u16>>) -> SwitchConfig {
         routes,
         ecmp_seed: u64::from(index) + 1,
         path_selection: Default::default(),
+        failure_hashing: Default::default(),
         pfc_watchdog: None,
         buffer_bytes: 64 << 20,
         dynamic_threshold_alpha: 1.0,

@@ -1,0 +1,232 @@
+//! What is to happen to links and when, what has happened, and which links are down.
+//!
+//! It decides nothing about frames: the world takes the changes from here and carries them out.
+
+use super::error::ConfigError;
+use super::executor::{Executor, NEVER_PS};
+use super::topology::Topology;
+use crate::config::{EventTrigger, JobConfig, LinkChange, OperationId};
+use std::collections::BTreeMap;
+
+/// Something that happened to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkEventRow {
+    /// When.
+    pub time_ps: u64,
+    /// Index into [`JobConfig::events`].
+    pub event: u32,
+    /// The link.
+    pub link: u32,
+    /// What.
+    pub happened: Happened,
+    /// Line rate from then on.
+    pub rate_bps: u64,
+}
+
+/// What happened to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// It went down.
+    Down,
+    /// It came up.
+    Up,
+    /// Its rate changed.
+    Rate,
+    /// The switches at it learned that it is down.
+    Avoided,
+    /// The switches at it learned that it is up.
+    UsedAgain,
+}
+
+impl Happened {
+    /// For records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Rate => "rate",
+            Self::Avoided => "avoided",
+            Self::UsedAgain => "used_again",
+        }
+    }
+}
+
+/// Operations whose start or end an event waits for.
+#[derive(Clone, Debug, Default)]
+struct Awaited {
+    /// The end of all of them; else the start of any.
+    is_end: bool,
+    /// By NIC: those that have not ended.
+    operations: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Awaited {
+    /// Whether the moment has come, as the executor of `nic` shows.
+    fn has_come(&mut self, nic: u32, executor: &Executor) -> bool {
+        let Some(operations) = self.operations.get_mut(&nic) else { return false };
+        if !self.is_end {
+            return operations.iter().any(|op| executor.start_ps()[*op as usize] != NEVER_PS);
+        }
+        while operations.last().is_some_and(|op| executor.end_ps()[*op as usize] != NEVER_PS) {
+            operations.pop();
+        }
+        if operations.is_empty() {
+            self.operations.remove(&nic);
+        }
+        self.operations.is_empty()
+    }
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct LinkEvents {
+    /// By event.
+    awaited: Vec<Awaited>,
+    /// By NIC: events that wait for its operations.
+    watched: Vec<Vec<u32>>,
+    /// By link.
+    down_since_ps: Vec<Option<u64>>,
+    /// By link: the switches at it take it for down.
+    pub(super) avoided: Vec<bool>,
+    /// By link: the whole fabric takes it for down.
+    pub(super) withdrawn: Vec<bool>,
+    log: Vec<LinkEventRow>,
+}
+
+impl LinkEvents {
+    /// The events of a job; `None` if there are none.
+    pub(super) fn new(
+        config: &JobConfig,
+        topology: &Topology,
+        programs: &BTreeMap<u32, usize>,
+        is_whole: bool,
+    ) -> Result<Option<Box<Self>>, ConfigError> {
+        if config.events.is_empty() {
+            return Ok(None);
+        }
+        let links = config.links.len();
+        let mut events = Self {
+            awaited: Vec::new(),
+            watched: vec![Vec::new(); config.nics.len()],
+            down_since_ps: vec![None; links],
+            avoided: vec![false; links],
+            withdrawn: vec![false; links],
+            log: Vec::new(),
+        };
+        for (index, event) in config.events.iter().enumerate() {
+            let awaited = awaited(&event.trigger, topology, programs)?;
+            if !awaited.operations.is_empty() && !is_whole {
+                let what = format!(
+                    "event {index} waits for operations, and this process carries a part of the \
+                     job: no other would learn of the moment"
+                );
+                return Err(ConfigError::new(what));
+            }
+            for nic in awaited.operations.keys() {
+                events.watched[*nic as usize].push(index as u32);
+            }
+            events.awaited.push(awaited);
+        }
+        Ok(Some(Box::new(events)))
+    }
+
+    /// An event whose moment has come, as the executor of `nic` shows; each once.
+    #[inline]
+    pub(super) fn poll_moment(&mut self, nic: u32, executor: &Executor) -> Option<u32> {
+        let watched = &mut self.watched[nic as usize];
+        let place = watched
+            .iter()
+            .position(|event| self.awaited[*event as usize].has_come(nic, executor))?;
+        let event = watched.remove(place);
+        self.watched.iter_mut().for_each(|events| events.retain(|other| *other != event));
+        Some(event)
+    }
+
+    /// Whether a link is to change so, or is so already.
+    pub(super) fn is_news(&self, link: u32, change: LinkChange) -> bool {
+        match change {
+            LinkChange::Down => !self.is_down(link),
+            LinkChange::Up => self.is_down(link),
+            LinkChange::Rate { .. } => true,
+        }
+    }
+
+    /// Remember that a link has changed.
+    pub(super) fn note_change(&mut self, now_ps: u64, link: u32, change: LinkChange) -> Happened {
+        match change {
+            LinkChange::Down => {
+                self.down_since_ps[link as usize] = Some(now_ps);
+                Happened::Down
+            }
+            LinkChange::Up => {
+                self.down_since_ps[link as usize] = None;
+                Happened::Up
+            }
+            LinkChange::Rate { .. } => Happened::Rate,
+        }
+    }
+
+    /// The switches at a link see its state. What they learn by that; `None` if nothing.
+    pub(super) fn notice(&mut self, link: u32) -> Option<Happened> {
+        let is_down = self.is_down(link);
+        let was_down = std::mem::replace(&mut self.avoided[link as usize], is_down);
+        match (was_down, is_down) {
+            (false, true) => Some(Happened::Avoided),
+            (true, false) => Some(Happened::UsedAgain),
+            _ => None,
+        }
+    }
+
+    /// All switches learn what those at a link know. Whether that is new.
+    pub(super) fn withdraw(&mut self, link: u32) -> bool {
+        let is_avoided = self.avoided[link as usize];
+        std::mem::replace(&mut self.withdrawn[link as usize], is_avoided) != is_avoided
+    }
+
+    /// Add to the log.
+    pub(super) fn record(&mut self, row: LinkEventRow) {
+        self.log.push(row);
+    }
+
+    /// A link carries nothing.
+    pub fn is_down(&self, link: u32) -> bool {
+        self.down_since_ps[link as usize].is_some()
+    }
+
+    /// Links that are down, and since when.
+    pub fn down(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let indexed = self.down_since_ps.iter().enumerate();
+        indexed.filter_map(|(link, since_ps)| Some((link as u32, (*since_ps)?)))
+    }
+
+    /// What has happened, in the order of time.
+    pub fn log(&self) -> &[LinkEventRow] {
+        &self.log
+    }
+}
+
+fn awaited(
+    trigger: &EventTrigger,
+    topology: &Topology,
+    programs: &BTreeMap<u32, usize>,
+) -> Result<Awaited, ConfigError> {
+    let (is_end, operations) = match trigger {
+        EventTrigger::Time { .. } => return Ok(Awaited::default()),
+        EventTrigger::FirstStart { operations } => (false, operations),
+        EventTrigger::LastEnd { operations } => (true, operations),
+    };
+    let mut by_nic: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for OperationId { rank, op } in operations {
+        let nic = topology.nic_of_rank.get(rank);
+        let Some(nic) = nic.filter(|_| programs.get(rank).is_some_and(|n| (*op as usize) < *n))
+        else {
+            let what = format!("an event waits for operation {op} of rank {rank}: there is none");
+            return Err(ConfigError::new(what));
+        };
+        by_nic.entry(*nic).or_default().push(*op);
+    }
+    if by_nic.is_empty() {
+        return Err(ConfigError::new("an event waits for no operation"));
+    }
+    Ok(Awaited { is_end, operations: by_nic })
+}

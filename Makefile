@@ -70,6 +70,7 @@ docs: setup  ## Write the pages and figures that come from the code and from pre
 	$(BIN)/python -m emulator.documentation
 	$(BIN)/python -m metrics.documentation > docs/metrics.md
 	$(BIN)/python docs/figures/dcqcn.py
+	$(BIN)/python docs/figures/published.py
 
 fuzz:  ## Build every fuzz target and run each for its share of SECONDS (60).
 	dataplane/fuzz/run $(SECONDS)

@@ -13,6 +13,8 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("svg")
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
@@ -123,7 +125,7 @@ def times_by_rate(sweep: Swept, lab: str) -> tuple[list[int], list[float]]:
 def knee(sweep: Swept, lab: str) -> int | None:
     """Place of the rate from which on twice as much gains less than `LEAST_GAIN`."""
     _, times = times_by_rate(sweep, lab)
-    pairs = enumerate(zip(times, times[1:], strict=False))
+    pairs = enumerate(itertools.pairwise(times))
     return next((place for place, (one, two) in pairs if two > (1 - LEAST_GAIN) * one), None)
 
 

@@ -1,4 +1,7 @@
-"""What `rankwire lab up`, `down` and `status` do. Imported only for them: pyroute2 takes time."""
+"""What `rankwire lab up`, `down`, `link` and `status` do.
+
+Imported only for them: pyroute2 takes time.
+"""
 
 import argparse
 import json
@@ -23,8 +26,10 @@ from emulator.namespaces import (
     bring_up,
     counters,
     lay_out,
+    links_down,
     occupants,
     read_all,
+    set_link,
     take_down,
 )
 from emulator.namespaces.making import OnStep
@@ -74,9 +79,17 @@ def _status(options: argparse.Namespace) -> None:
     print_table(_port_table(ports))
 
 
+def _link(options: argparse.Namespace) -> None:
+    loaded = load(options.lab, options.set)
+    set_link(loaded, options.link, is_up=options.state == "up", reroutes=not options.keep_routes)
+    down = sorted(links_down(lay_out(loaded)))
+    print(f"{options.link} is {options.state}; down: {', '.join(down) or 'none'}")
+
+
 ACTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "up": _up,
     "down": _down,
+    "link": _link,
     "status": _status,
 }
 """Name -> what it does."""
@@ -119,7 +132,7 @@ def _show_all(states: list[LabState], *, as_json: bool) -> None:
 
 def _port_table(ports: tuple[PortCounters, ...]) -> Table:
     names = ("sent bytes", "sent", "received", "dropped", "waited", "capable", "marked")
-    table = Table("node", "port", "link", *names, box=None)
+    table = Table("node", "port", "link", "state", *names, box=None)
     for name in names:
         next(column for column in table.columns if column.header == name).justify = "right"
     for port in ports:
@@ -131,7 +144,8 @@ def _port_table(ports: tuple[PortCounters, ...]) -> Table:
             marks = (f"{marking.capable_packets:,}", f"{marking.marked_packets:,}")
         numbers = (port.tx_bytes, port.tx_packets, port.rx_packets, dropped, port.overlimits)
         shown = (f"{number:,}" for number in numbers)
-        table.add_row(port.node, str(port.port), port.link, *shown, *marks)
+        state = "up" if port.is_up else "down"
+        table.add_row(port.node, str(port.port), port.link, state, *shown, *marks)
     return table
 
 

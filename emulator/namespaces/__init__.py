@@ -6,6 +6,7 @@ the kernel's counters, `start_inside` starts a process on a host. Needs root.
 
 from emulator.namespaces.counters import PortCounters, columns, counters, difference
 from emulator.namespaces.layout import Host, Layout, lay_out
+from emulator.namespaces.links import links_down, set_link
 from emulator.namespaces.making import bring_up
 from emulator.namespaces.occupants import occupants
 from emulator.namespaces.process import command_inside, start_inside
@@ -25,8 +26,10 @@ __all__ = [
     "difference",
     "is_up",
     "lay_out",
+    "links_down",
     "occupants",
     "read_all",
+    "set_link",
     "start_inside",
     "take_down",
 ]

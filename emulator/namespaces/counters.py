@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dataplane.errors import InputError, Problem
 from emulator.namespaces import kernel, state
 from emulator.namespaces.layout import Layout, NamespacePort
 from emulator.namespaces.marking import (
@@ -34,6 +33,8 @@ class PortCounters:
     direction: int
     """Of the link that leaves here."""
     is_switch: bool
+    is_up: bool
+    """Of the interface, by its administrator."""
     tx_packets: int
     """Left the interface. A packet that is cut behind the queue counts in its parts."""
     tx_bytes: int
@@ -56,10 +57,7 @@ class PortCounters:
 
 def counters(layout: Layout) -> tuple[PortCounters, ...]:
     """Read every port, link by link, end a first; raises `InputError` unless the lab is up."""
-    current = state.read_state(layout.lab)
-    if current is None or not state.is_up(layout):
-        remedy = f"bring it up first: rankwire lab up {layout.lab}"
-        raise InputError(Problem(f"lab {layout.lab}", "is not up with these settings", remedy))
+    current = state.check_up(layout)
     ports = list(layout.ports)
     statistics = {name: _read(name) for name in {port.namespace for port in ports}}
     marks = _marks(layout, current.map_number)
@@ -90,7 +88,7 @@ def columns(ports: Sequence[PortCounters]) -> dict[str, list[Any]]:
     return found
 
 
-_LEVELS = frozenset({"port", "direction", "is_switch", "backlog_bytes", "bucket_bytes"})
+_LEVELS = frozenset({"port", "direction", "is_switch", "is_up", "backlog_bytes", "bucket_bytes"})
 """Fields that are no totals."""
 
 
@@ -111,7 +109,7 @@ def _difference(old: Any, new: Any) -> Any:
 
 
 def _read(namespace: str) -> dict[int, tuple[Any, Any]]:
-    """Interface index -> statistics of the interface and of its root queueing discipline."""
+    """Interface index -> the interface, and statistics of its root queueing discipline."""
     with kernel.inside(namespace), contextlib.closing(Channel()) as channel:
         links, disciplines = channel.links(), channel.qdiscs()
     roots = {
@@ -119,11 +117,7 @@ def _read(namespace: str) -> dict[int, tuple[Any, Any]]:
         for message in disciplines
         if message["parent"] == 0xFFFF_FFFF
     }
-    return {
-        link["index"]: (link.get_attr("IFLA_STATS64"), roots[link["index"]])
-        for link in links
-        if link["index"] in roots
-    }
+    return {link["index"]: (link, roots[link["index"]]) for link in links if link["index"] in roots}
 
 
 def _marks(layout: Layout, map_number: int | None) -> dict[str, MarkingCounters]:
@@ -138,8 +132,9 @@ def _marks(layout: Layout, map_number: int | None) -> dict[str, MarkingCounters]
 
 
 def _port_counters(
-    port: NamespacePort, interface: Any, discipline: Any, marking: MarkingCounters | None
+    port: NamespacePort, link: Any, discipline: Any, marking: MarkingCounters | None
 ) -> PortCounters:
+    interface = link.get_attr("IFLA_STATS64")
     basic, queue = discipline.get_attr("TCA_STATS_BASIC"), discipline.get_attr("TCA_STATS_QUEUE")
     return PortCounters(
         node=port.node,
@@ -147,6 +142,7 @@ def _port_counters(
         link=port.link,
         direction=port.direction,
         is_switch=port.is_switch,
+        is_up=bool(link["flags"] & 1),
         tx_packets=interface["tx_packets"],
         tx_bytes=interface["tx_bytes"],
         tx_dropped_packets=interface["tx_dropped"],

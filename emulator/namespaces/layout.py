@@ -5,7 +5,7 @@ Pure data from a checked lab; nothing here touches the kernel.
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dataplane.errors import InputError, Problem
@@ -24,6 +24,7 @@ __all__ = [
     "Node",
     "Route",
     "lay_out",
+    "routes_over",
 ]
 
 NETWORK: Final = ipaddress.IPv4Network("198.18.0.0/15")
@@ -150,6 +151,13 @@ def lay_out(loaded: LoadedLab) -> Layout:
     return _Plan(loaded, options).layout()
 
 
+def routes_over(loaded: LoadedLab, down: set[str]) -> dict[str, tuple[Route, ...]]:
+    """Node -> its routes when the links of these names are down and routing knows it."""
+    left = tuple(link for link in loaded.fabric.links if link.name not in down)
+    options = loaded.lab.namespaces or Namespaces()
+    return _Plan(replace(loaded, fabric=replace(loaded.fabric, links=left)), options).routes()
+
+
 class _Plan:
     """A lab's nodes and ports on the way to a layout."""
 
@@ -169,20 +177,27 @@ class _Plan:
 
     def layout(self) -> Layout:
         links = tuple((self._port(link, 0), self._port(link, 1)) for link in self._fabric.links)
-        routes = {node.name: self._switch_routes(i) for i, node in enumerate(self._switches)}
-        first_ports: dict[str, NamespacePort] = {}
-        for pair in links:
-            for port in pair:
-                first_ports.setdefault(port.node, port)
-        hosts = {}
-        for nic in self._fabric.nics:
-            port = first_ports[nic.name]
-            hop = NextHop(port.interface, port.peer_address)
-            routes[nic.name] = (Route(str(NETWORK), (hop,)),)
-            hosts[nic.name] = self._host(nic.rank, nic.address, port)
+        hosts = {
+            nic.name: self._host(nic.rank, nic.address, self._own_port(index, link))
+            for index, link in sorted(self._fabric.nic_links.items(), key=lambda item: item[0])
+            for nic in (self._fabric.nics[index],)
+        }
         nodes = (*self._nics, *self._switches)
         name, strict = self._loaded.lab.name, self._strict_dscps()
-        return Layout(name, self._options, nodes, links, routes, hosts, strict)
+        return Layout(name, self._options, nodes, links, self.routes(), hosts, strict)
+
+    def routes(self) -> dict[str, tuple[Route, ...]]:
+        """Node -> routes; a host has one to everywhere, or none without a link."""
+        routes = {node.name: self._switch_routes(i) for i, node in enumerate(self._switches)}
+        routes |= {nic.name: () for nic in self._fabric.nics}
+        for index, link in self._fabric.nic_links.items():
+            port = self._own_port(index, link)
+            hop = NextHop(port.interface, port.peer_address)
+            routes[port.node] = (Route(str(NETWORK), (hop,)),)
+        return routes
+
+    def _own_port(self, nic: int, link: FabricLink) -> NamespacePort:
+        return self._port(link, int(link.a != End(False, nic, 0)))
 
     def _strict_dscps(self) -> tuple[int, ...]:
         """Of the classes with a strict priority, if there are others beside them."""

@@ -35,17 +35,19 @@ __all__ = [
     "add_qdisc",
     "add_route",
     "add_veth",
+    "delete_route",
     "name_loopback",
+    "set_down",
     "set_up",
 ]
 
 # include/uapi/linux/rtnetlink.h, netlink.h, neighbour.h
 _NEW_LINK, _GET_LINK, _SET_LINK = 16, 18, 19
-_NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 20, 24, 28
+_NEW_ADDRESS, _NEW_ROUTE, _DELETE_ROUTE, _NEW_NEIGHBOUR = 20, 24, 25, 28
 _NEW_QDISC, _GET_QDISC, _NEW_CLASS, _NEW_FILTER = 36, 38, 40, 44
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACKNOWLEDGE, _DUMP = 0x1, 0x4, 0x300
-_CREATE_NEW = 0x600
+_CREATE_NEW, _CREATE_OR_REPLACE = 0x600, 0x500
 _PERMANENT = 0x80
 _ONLINK = 4
 _UP = 1
@@ -178,6 +180,13 @@ def set_up(index: int, interface: str) -> Request:
     return _compiled(f"bring {interface} up", message, _SET_LINK)
 
 
+def set_down(index: int, interface: str) -> Request:
+    """Take an interface down; the kernel drops what it held and forgets routes over it."""
+    message = ifinfmsg()
+    message["index"], message["flags"], message["change"] = index, 0, _UP
+    return _compiled(f"take {interface} down", message, _SET_LINK)
+
+
 def add_address(index: int, address: str) -> Request:
     """Give an interface an address of its own, with no network behind it."""
     message = ifaddrmsg()
@@ -186,15 +195,17 @@ def add_address(index: int, address: str) -> Request:
     return _compiled(f"give the address {address}", message, _NEW_ADDRESS, _CREATE_NEW)
 
 
-def add_neighbour(index: int, address: str, mac: str) -> Request:
+def add_neighbour(index: int, address: str, mac: str, *, replaces: bool = False) -> Request:
     """Say for good which MAC address is behind a neighbour, so that nobody has to ask."""
     message = ndmsg()
     message["family"], message["ifindex"], message["state"] = socket.AF_INET, index, _PERMANENT
     message["attrs"] = [("NDA_DST", address), ("NDA_LLADDR", mac)]
-    return _compiled(f"add the neighbour {address}", message, _NEW_NEIGHBOUR, _CREATE_NEW)
+    return _compiled(f"add the neighbour {address}", message, _NEW_NEIGHBOUR, _create(replaces))
 
 
-def add_route(route: Route, source: str, indices: dict[str, int]) -> Request:
+def add_route(
+    route: Route, source: str, indices: dict[str, int], *, replaces: bool = False
+) -> Request:
     """Add a route over one or several equal-cost next hops."""
     destination, _, length = route.destination.partition("/")
     message = rtmsg()
@@ -215,7 +226,17 @@ def add_route(route: Route, source: str, indices: dict[str, int]) -> Request:
         ("RTA_PREFSRC", source),
         ("RTA_MULTIPATH", hops),
     ]
-    return _compiled(f"add the route to {destination}", message, _NEW_ROUTE, _CREATE_NEW)
+    return _compiled(f"add the route to {destination}", message, _NEW_ROUTE, _create(replaces))
+
+
+def delete_route(destination: str) -> Request:
+    """Remove the route to a destination, given with its prefix length."""
+    network, _, length = destination.partition("/")
+    message = rtmsg()
+    message["family"], message["dst_len"] = socket.AF_INET, int(length)
+    message["table"], message["scope"] = 254, 255
+    message["attrs"] = [("RTA_DST", network)]
+    return _compiled(f"remove the route to {destination}", message, _DELETE_ROUTE)
 
 
 def add_qdisc(index: int, kind: str, handle: int, parent: int, options: Any = None) -> Request:
@@ -283,6 +304,10 @@ def _link_attributes(end: VethEnd) -> list[tuple[str, Any]]:
     if end.max_segments is not None:
         attributes.append(("IFLA_GSO_MAX_SEGS", end.max_segments))
     return attributes
+
+
+def _create(replaces: bool) -> int:
+    return _CREATE_OR_REPLACE if replaces else _CREATE_NEW
 
 
 def _compiled(what: str, message: Any, kind: int, flags: int = 0) -> Request:

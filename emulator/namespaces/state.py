@@ -22,6 +22,7 @@ from emulator.namespaces.layout import Layout
 __all__ = [
     "LabState",
     "Phase",
+    "check_up",
     "digest_of",
     "forget",
     "is_up",
@@ -121,6 +122,15 @@ def is_up(layout: Layout) -> bool:
         and current.phase == "up"
         and current.digest == digest_of(layout)
     )
+
+
+def check_up(layout: Layout) -> LabState:
+    """The state of a lab that is up; raises `InputError` unless it is, as it is laid out."""
+    current = read_state(layout.lab)
+    if current is None or not is_up(layout):
+        remedy = f"bring it up first: rankwire lab up {layout.lab}"
+        raise InputError(Problem(f"lab {layout.lab}", "is not up with these settings", remedy))
+    return current
 
 
 def read_all() -> list[LabState]:

@@ -124,10 +124,10 @@ class PortError(OSError):
 class Port:
     """A port of a driver on an interface of the operating system.
 
-    `spec_json` describes it: `driver` (`udp`), `address`, and optionally `interface`, `namespace`,
-    `max_burst_packets`, `source_ports`, `destinations` and `ip_packet_bytes`. Every destination
-    must have a route on which IP packets of `ip_packet_bytes` pass. Raises `PortError`,
-    `ValueError` for another description, and `RuntimeError` when it is closed.
+    `spec_json` describes it: `driver` (`udp`, `af_packet`), `address`, and optionally `interface`,
+    `namespace`, `max_burst_packets`, `source_ports`, `destinations` and `ip_packet_bytes`. Every
+    destination must have a route on which IP packets of `ip_packet_bytes` pass. Raises
+    `PortError`, `ValueError` for another description, and `RuntimeError` when it is closed.
     """
 
     def __init__(self, spec_json: str) -> None: ...

@@ -1,4 +1,4 @@
-"""The drivers whose ports are native: `udp`, on interfaces of the operating system.
+"""The drivers whose ports are native: `udp` and `af_packet`, on interfaces of the operating system.
 
 A run uses the same ports inside of the engine (`dataplane.WallEmulation` with `ports_json`); these
 classes give them to tools and tests in Python. Frames are RoCEv2: IPv4, UDP port 4791, an ICRC.
@@ -19,7 +19,7 @@ from nic_drivers.interface import (
     Timestamps,
 )
 
-__all__ = ["PortDriver", "PortOptions", "UdpDriver"]
+__all__ = ["AfPacketDriver", "PortDriver", "PortOptions", "UdpDriver"]
 
 _MAX_BATCH_FRAMES: Final = 64
 
@@ -143,3 +143,14 @@ class UdpDriver(PortDriver):
 
     _NAME = "udp"
     _REACHES = "every host that has a route"
+
+
+class AfPacketDriver(PortDriver):
+    """`af_packet`: whole frames on a packet socket of one interface, with segmentation offload.
+
+    MAC addresses are those of the interface and of the route's next hop, the IP identification
+    counts within a burst, and the ICRC is put right for it. Destinations have to be named.
+    """
+
+    _NAME = "af_packet"
+    _REACHES = "every destination that was named, by one interface"

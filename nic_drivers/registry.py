@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dataplane.errors import InputError, Problem
 from nic_drivers.interface import Driver
-from nic_drivers.port import UdpDriver
+from nic_drivers.port import AfPacketDriver, UdpDriver
 from nic_drivers.wire import WireDriver
 
 __all__ = ["DriverDescription", "driver_names", "find_driver"]
@@ -43,6 +43,13 @@ _DRIVERS: Final = {
             summary="UDP sockets of the kernel, with segmentation offload and ECN",
             needs="an address of this host, UDP port 4791 free on it, a route to every peer",
             open=UdpDriver,
+            is_in_engine=True,
+        ),
+        DriverDescription(
+            name="af_packet",
+            summary="whole frames on a packet socket of an interface, with segmentation offload",
+            needs="root or CAP_NET_RAW, an Ethernet interface, a route to every peer",
+            open=AfPacketDriver,
             is_in_engine=True,
         ),
     )

@@ -75,10 +75,11 @@ def test_a_job_runs_over_udp_without_any_privilege(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.privileged
 @needs_root
-def test_a_job_runs_between_namespaces_and_the_kernel_counts_the_same() -> None:
+@pytest.mark.parametrize("driver", ["udp", "af_packet"])
+def test_a_job_runs_between_namespaces_and_the_kernel_counts_the_same(driver: str) -> None:
     """Interfaces of the hosts counted the bytes that the ports did."""
     with lab_up("time_dilation=2000") as layout:
-        overrides = (f"name={layout.lab}", "time_dilation=2000")
+        overrides = (f"name={layout.lab}", "time_dilation=2000", f"driver={driver}")
         job = small_job("netns-clos", *overrides)
         before = counters(layout)
         records = run(job)

@@ -68,6 +68,7 @@ def open_port(name: str, host: Host, peer: Host) -> Driver:
 PAIRS: dict[str, Callable[[], AbstractContextManager[Pair]]] = {
     "wire": wire_pair,
     "udp": port_pair("udp"),
+    "af_packet": port_pair("af_packet"),
 }
 
 

@@ -41,7 +41,6 @@ struct NicPort {
     arrives: u32,
     spec: PortSpec,
     port: Option<Box<dyn Port>>,
-    has_identification: bool,
     is_dirty: bool,
     effect: IdentificationEffect,
     counters: NicPortCounters,
@@ -85,7 +84,6 @@ impl Ports {
                 arrives: sends ^ 1,
                 spec: spec.clone(),
                 port: None,
-                has_identification: true,
                 is_dirty: false,
                 effect: IdentificationEffect::new(0),
                 counters: NicPortCounters::default(),
@@ -112,7 +110,6 @@ impl Ports {
             nic.spec.ip_packet_bytes = mtu_bytes + MAX_OVERHEAD_BYTES;
             let port = port::open(&nic.spec)?;
             self.poll.add(port.descriptor(), index as u32)?;
-            nic.has_identification = port.capabilities().has_identification;
             nic.port = Some(port);
         }
         Ok(())
@@ -152,13 +149,12 @@ impl Ports {
         self.poll.ready(&mut self.ready);
         let mut count = 0;
         for &index in &self.ready {
-            let NicPort { port, counters, effect, address, arrives, has_identification, .. } =
+            let NicPort { port, counters, effect, address, arrives, .. } =
                 &mut self.ports[index as usize];
             let Some(port) = port else { continue };
             let addresses = &self.addresses;
             count += port.receive(&mut |received| {
                 let realtime_ns = received.realtime_ns;
-                let effect = (!*has_identification).then_some(&mut *effect);
                 if let Some(frame) = decode_received(received, effect, counters) {
                     if is_expected(&frame, *address, addresses) {
                         take(Arrival { direction: *arrives, realtime_ns, frame });
@@ -201,12 +197,12 @@ fn departures(config: &JobConfig, nic: u32) -> Option<u32> {
 
 fn decode_received(
     received: Received<'_>,
-    effect: Option<&mut IdentificationEffect>,
+    effect: &mut IdentificationEffect,
     counters: &mut NicPortCounters,
 ) -> Option<Frame> {
-    let decoded = match effect {
-        Some(effect) => decode_unidentified(received.bytes, effect),
-        None => decode(received.bytes),
+    let decoded = match received.is_identified {
+        true => decode(received.bytes),
+        false => decode_unidentified(received.bytes, effect),
     };
     match decoded {
         Ok(frame) => return Some(frame),

@@ -2,15 +2,24 @@
 //! for a real network and come from it.
 //!
 //! * [`udp`]: UDP datagrams of the kernel, with segmentation offload.
+//! * [`af_packet`]: whole frames on a packet socket.
 //! * [`interface`]: interfaces of the operating system.
 //! * [`namespace`]: opening in another network namespace.
+//! * [`neighbour`]: MAC addresses of next hops.
 //! * [`path`]: whether destinations are reachable, and how large packets may be.
 //! * [`view`]: the fields of a raw frame that drivers look at.
 //!
 //! A driver knows frames and their headers; it knows no queue pair, program or rate.
 
+pub mod af_packet;
+mod burst;
 pub mod interface;
 pub mod namespace;
+pub mod neighbour;
+mod netlink;
+mod packet_receive;
+mod packet_send;
+mod packet_socket;
 pub mod path;
 pub mod udp;
 mod udp_receive;
@@ -30,12 +39,15 @@ use std::os::fd::BorrowedFd;
 pub enum DriverName {
     /// [`udp`].
     Udp,
+    /// [`af_packet`].
+    AfPacket,
 }
 
 impl fmt::Display for DriverName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             DriverName::Udp => "udp",
+            DriverName::AfPacket => "af_packet",
         })
     }
 }
@@ -69,7 +81,7 @@ pub struct PortSpec {
 }
 
 fn most_packets() -> u16 {
-    udp_send::MAX_SEGMENTS as u16
+    burst::MAX_SEGMENTS as u16
 }
 
 /// What an open port can do: probed, never guessed.
@@ -87,7 +99,8 @@ pub struct PortCapabilities {
     pub carries_ethernet_header: bool,
     /// Arrivals have a time of the kernel's.
     pub has_timestamps: bool,
-    /// The receiver sees the IP identification. Without it the ICRC covers 16 bits less.
+    /// The receiver sees the IP identification; of packets that are handed out as one, that of the
+    /// first. Without it the ICRC covers 16 bits less.
     pub has_identification: bool,
 }
 
@@ -120,8 +133,10 @@ pub struct PortCounters {
 #[derive(Debug)]
 pub struct Received<'a> {
     /// From the destination MAC address to the end of the ICRC. What the kernel kept for itself is
-    /// zero, the IP identification a guess.
+    /// zero.
     pub bytes: &'a mut [u8],
+    /// The IP identification is the one that the sender gave, not a guess.
+    pub is_identified: bool,
     /// When the kernel took it, CLOCK_REALTIME; `None` if it did not say.
     pub realtime_ns: Option<u64>,
 }
@@ -153,6 +168,7 @@ pub trait Port: Send {
 pub fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     namespace::within(spec.namespace.as_deref(), || match spec.driver {
         DriverName::Udp => Ok(Box::new(udp::UdpPort::open(spec)?) as Box<dyn Port>),
+        DriverName::AfPacket => Ok(Box::new(af_packet::PacketPort::open(spec)?)),
     })
 }
 

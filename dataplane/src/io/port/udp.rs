@@ -8,16 +8,15 @@
 //!
 //! A source port is a socket of its own, because that is what ECMP hashes.
 
+use super::burst::BurstQueue;
 use super::udp_receive::UdpReceiver;
-use super::udp_send::{Flow, UdpQueue};
+use super::udp_send::send;
 use super::view::{View, ViewError, view};
 use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{interface, path};
 use crate::io::socket;
-use crate::roce::icrc::IdentificationEffect;
-use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES, ICRC_BYTES, ROCE_PORT};
-use crate::roce::{Frame, encode};
-use crate::units::FCS_BYTES;
+use crate::roce::Frame;
+use crate::roce::layout::{ETHERNET_BYTES, ROCE_PORT};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,10 +36,9 @@ pub struct UdpPort {
     sending: Vec<UdpSocket>,
     /// Source port -> index in `sending`.
     socket_of: BTreeMap<u16, u32>,
-    queue: UdpQueue,
+    queue: BurstQueue,
     capabilities: PortCapabilities,
     counters: PortCounters,
-    effect: IdentificationEffect,
 }
 
 impl UdpPort {
@@ -64,7 +62,7 @@ impl UdpPort {
             receiving,
             sending,
             socket_of,
-            queue: UdpQueue::new(most.into()),
+            queue: BurstQueue::new(most.into()),
             capabilities: PortCapabilities {
                 max_frame_bytes: mtu_bytes + ETHERNET_BYTES as u32,
                 has_segmentation,
@@ -75,7 +73,6 @@ impl UdpPort {
                 has_identification: false,
             },
             counters: PortCounters::default(),
-            effect: IdentificationEffect::new(0),
         })
     }
 }
@@ -131,19 +128,13 @@ impl Port for UdpPort {
     }
 
     fn push(&mut self, frame: &mut Frame) {
-        let Frame::Roce(packet) = frame else { return };
-        let Some(&socket) = self.socket_of.get(&packet.source_port) else {
-            self.counters.send_errors += 1;
-            return;
-        };
-        let flow = Flow {
-            socket,
-            destination: packet.destination_address.into(),
-            traffic_class: packet.dscp << 2 | packet.ecn as u8,
-        };
-        let bytes = packet.wire_bytes() as usize - HEADERS_BYTES - FCS_BYTES as usize;
-        packet.identification = self.queue.next_place(flow, bytes);
-        self.queue.push(flow, bytes, |out| encode(frame, [0; 6], [0; 6], out));
+        match frame {
+            Frame::Roce(packet) if self.socket_of.contains_key(&packet.source_port) => {
+                self.queue.push_frame(frame);
+            }
+            Frame::Roce(_) => self.counters.send_errors += 1,
+            Frame::Pause(_) => {}
+        }
     }
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
@@ -163,22 +154,7 @@ impl Port for UdpPort {
 
     fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
         let view = self.check(frame)?;
-        let socket = self.socket_of[&view.source_port];
-        let (destination, traffic_class) = (view.destination, view.traffic_class);
-        let flow = Flow { socket, destination, traffic_class };
-        let bytes = view.datagram.len();
-        let place = self.queue.next_place(flow, bytes);
-        let (covered, icrc) = view.datagram.split_at(bytes - ICRC_BYTES);
-        let covered_bytes = covered.len() + HEADERS_BYTES - ETHERNET_BYTES;
-        if self.effect.covered_bytes() != covered_bytes {
-            self.effect = IdentificationEffect::new(covered_bytes);
-        }
-        let icrc = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
-        let icrc = self.effect.replace(icrc, view.identification, place);
-        self.queue.push(flow, bytes, |out| {
-            out.extend_from_slice(covered);
-            out.extend_from_slice(&icrc.to_le_bytes());
-        });
+        self.queue.push_view(&view);
         Ok(())
     }
 
@@ -187,14 +163,11 @@ impl Port for UdpPort {
     }
 
     fn flush(&mut self) -> bool {
-        let sending = &self.sending;
-        let flushed = self.queue.flush(ROCE_PORT, |index| sending[index as usize].as_fd());
-        self.counters.frames_sent += flushed.datagrams;
-        self.counters.bytes_sent += flushed.bytes + HEADERS_BYTES as u64 * flushed.datagrams;
-        self.counters.bursts_sent += flushed.bursts;
-        self.counters.send_errors += flushed.errors;
-        self.counters.send_stalls += u64::from(flushed.is_blocked);
-        flushed.is_blocked
+        let Self { queue, counters, sending, socket_of, .. } = self;
+        queue.flush(counters, |burst, bytes| {
+            let socket = &sending[socket_of[&burst.flow.source_port] as usize];
+            send(socket.as_fd(), ROCE_PORT, burst, bytes)
+        })
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Received<'_>)) -> usize {

@@ -164,7 +164,8 @@ impl UdpReceiver {
             frame[..HEADERS_BYTES].copy_from_slice(&headers(&packet, length as u16));
             taken.datagrams += 1;
             taken.bytes += frame.len() as u64;
-            take(Received { bytes: frame, realtime_ns: burst.realtime_ns });
+            let realtime_ns = burst.realtime_ns;
+            take(Received { bytes: frame, is_identified: false, realtime_ns });
         }
     }
 }

@@ -23,6 +23,9 @@ pub enum ViewError {
     /// No socket has its source port.
     #[error("UDP source port {0} was not named when the port was opened")]
     SourcePort(u16),
+    /// Nobody has said how it is reached.
+    #[error("destination {0} was not named when the port was opened")]
+    Destination(Ipv4Addr),
     /// It says that another host sends it.
     #[error("a frame from {0}, which is not the address of the port")]
     Source(Ipv4Addr),

@@ -1,0 +1,168 @@
+//! `af_packet`: whole frames on a packet socket of an interface. Needs CAP_NET_RAW.
+//!
+//! Source ports cost no sockets, and every header field is ours. The frames of a flow that wait
+//! together are given to the kernel as one and cut by it or by the adapter, so that large bursts cost
+//! no more than with `udp`. Frames that come are seen before the kernel's own IP: a UDP socket that
+//! takes nothing keeps it from answering that nobody is there.
+
+use super::burst::{Burst, BurstQueue};
+use super::interface::{self, Interface};
+use super::neighbour;
+use super::netlink::{Mac, Netlink};
+use super::packet_receive::PacketReceiver;
+use super::packet_send::{Ends, send, send_singly};
+use super::view::{View, ViewError, view};
+use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
+use super::{packet_socket, path};
+use crate::io::socket;
+use crate::roce::Frame;
+use crate::roce::layout::{ETHERNET_BYTES, ROCE_PORT};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// See the module documentation.
+pub struct PacketPort {
+    address: Ipv4Addr,
+    interface: Interface,
+    next_hops: BTreeMap<Ipv4Addr, Mac>,
+    socket: OwnedFd,
+    receiver: PacketReceiver,
+    queue: BurstQueue,
+    counters: PortCounters,
+    has_segmentation: bool,
+    _guard: UdpSocket,
+}
+
+impl PacketPort {
+    /// Open the socket, and find the next hop of every destination.
+    pub fn open(spec: &PortSpec) -> Result<Self, PortError> {
+        let interface = interface::of_port(spec)?;
+        let guard = guard(spec)?;
+        path::check(spec)?;
+        let next_hops = next_hops(spec, &interface)?;
+        let socket = packet_socket::open(&interface, spec.address)
+            .map_err(|source| PortError::system(spec, "packet socket", source))?;
+        let refused = |source| PortError::system(spec, "asking the kernel for a limit", source);
+        let allowed = Netlink::open().and_then(|mut kernel| kernel.max_segments(&interface));
+        let most = allowed.map_err(refused)?.min(spec.max_burst_packets.into());
+        Ok(Self {
+            address: spec.address,
+            interface,
+            next_hops,
+            socket,
+            receiver: PacketReceiver::new(),
+            queue: BurstQueue::new(most),
+            counters: PortCounters::default(),
+            has_segmentation: most > 1,
+            _guard: guard,
+        })
+    }
+}
+
+/// The endpoint's UDP port, held by a socket that takes nothing.
+pub(super) fn guard(spec: &PortSpec) -> Result<UdpSocket, PortError> {
+    let refused = |source| PortError::system(spec, format!("UDP port {ROCE_PORT}"), source);
+    let guard = UdpSocket::bind(SocketAddrV4::new(spec.address, ROCE_PORT)).map_err(refused)?;
+    packet_socket::refuse_everything(&guard).map_err(refused)?;
+    Ok(guard)
+}
+
+/// MAC addresses for the destinations of a port.
+pub(super) fn next_hops(
+    spec: &PortSpec,
+    interface: &Interface,
+) -> Result<BTreeMap<Ipv4Addr, Mac>, PortError> {
+    let hop = |&destination| Ok((destination, neighbour::next_hop(spec, interface, destination)?));
+    spec.destinations.iter().map(hop).collect()
+}
+
+/// The kernel is older than 6.2 and does not cut bursts of packet sockets.
+fn is_refused_burst(burst: &Burst, error: &io::Error) -> bool {
+    burst.segments.len() > 1 && error.raw_os_error() == Some(libc::EINVAL)
+}
+
+impl Port for PacketPort {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn capabilities(&self) -> PortCapabilities {
+        PortCapabilities {
+            max_frame_bytes: self.interface.mtu_bytes + ETHERNET_BYTES as u32,
+            has_segmentation: self.has_segmentation,
+            has_coalescing: true,
+            has_ecn: true,
+            carries_ethernet_header: false,
+            has_timestamps: true,
+            has_identification: true,
+        }
+    }
+
+    fn push(&mut self, frame: &mut Frame) {
+        match frame {
+            Frame::Roce(packet)
+                if self.next_hops.contains_key(&packet.destination_address.into()) =>
+            {
+                self.queue.push_frame(frame);
+            }
+            Frame::Roce(_) => self.counters.send_errors += 1,
+            Frame::Pause(_) => {}
+        }
+    }
+
+    fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
+        let max_bytes = self.interface.mtu_bytes + ETHERNET_BYTES as u32;
+        if frame.len() > max_bytes as usize {
+            return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
+        }
+        let view = view(frame).ok_or(ViewError::NotRoce)?;
+        if view.source != self.address {
+            return Err(ViewError::Source(view.source));
+        }
+        match self.next_hops.contains_key(&view.destination) {
+            true => Ok(view),
+            false => Err(ViewError::Destination(view.destination)),
+        }
+    }
+
+    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
+        let view = self.check(frame)?;
+        self.queue.push_view(&view);
+        Ok(())
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    fn flush(&mut self) -> bool {
+        let Self { queue, counters, socket, next_hops, address, interface, .. } = self;
+        let has_segmentation = &mut self.has_segmentation;
+        let is_blocked = queue.flush(counters, |burst, bytes| {
+            let next_hop = next_hops[&burst.flow.destination];
+            let ends = Ends { address: *address, mac: interface.mac, next_hop };
+            match send(socket.as_fd(), &ends, burst, bytes) {
+                Err(error) if is_refused_burst(burst, &error) => {
+                    *has_segmentation = false;
+                    send_singly(socket.as_fd(), &ends, burst, bytes)
+                }
+                sent => sent,
+            }
+        });
+        if !self.has_segmentation {
+            self.queue.limit_segments(1);
+        }
+        is_blocked
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Received<'_>)) -> usize {
+        self.receiver.receive(self.socket.as_fd(), &mut self.counters, take)
+    }
+
+    fn counters(&self) -> PortCounters {
+        let receive_overflows = socket::dropped_datagrams(&self.socket);
+        PortCounters { receive_overflows, ..self.counters }
+    }
+}

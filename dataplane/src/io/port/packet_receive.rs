@@ -1,0 +1,158 @@
+//! Frames taken from a packet socket, many in one call and, where the kernel left them together,
+//! many in one buffer.
+//!
+//! A long frame is cut where its `virtio_net_hdr` says: the header is written again before each
+//! part, over the end of the part before, which has been looked at by then.
+#![allow(unsafe_code)]
+
+use super::packet_send::{GSO_UDP_L4, VNET_BYTES};
+use super::view::{View, view};
+use super::{PortCounters, Received};
+use crate::roce::layout::HEADERS_BYTES;
+use crate::roce::packet::Ecn;
+use crate::roce::{Packet, headers};
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::null_mut;
+
+/// Buffers of one call. Each may hold a whole burst.
+const BUFFERS: usize = 32;
+const BUFFER_BYTES: usize = VNET_BYTES + 65_536 + 64;
+/// Room for one control message: the time of arrival.
+const CONTROL_BYTES: usize = 64;
+
+/// Buffers for one call; addresses in it stay valid when it moves, because they point to the heap.
+pub struct PacketReceiver {
+    bytes: Box<[u8]>,
+    controls: Box<[[u64; CONTROL_BYTES / 8]]>,
+    _slices: Box<[libc::iovec]>,
+    calls: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in `calls` and `_slices` lead only into the heap blocks that the same value
+// owns and that are never reallocated.
+unsafe impl Send for PacketReceiver {}
+
+impl PacketReceiver {
+    /// Empty buffers.
+    pub fn new() -> Self {
+        let mut bytes = vec![0u8; BUFFERS * BUFFER_BYTES].into_boxed_slice();
+        // SAFETY: all-zero is a valid value of this plain C structure.
+        let mut calls: Box<[libc::mmsghdr]> = unsafe { vec![zeroed(); BUFFERS].into_boxed_slice() };
+        let mut controls = vec![[0u64; CONTROL_BYTES / 8]; BUFFERS].into_boxed_slice();
+        let mut slices: Box<[libc::iovec]> = bytes
+            .chunks_mut(BUFFER_BYTES)
+            .map(|room| libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() })
+            .collect();
+        for (index, call) in calls.iter_mut().enumerate() {
+            call.msg_hdr.msg_iov = &mut slices[index];
+            call.msg_hdr.msg_iovlen = 1;
+            call.msg_hdr.msg_control = controls[index].as_mut_ptr().cast();
+        }
+        Self { bytes, controls, _slices: slices, calls }
+    }
+
+    /// Take what waits, at most [`BUFFERS`] buffers; how many frames came.
+    pub fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        counters: &mut PortCounters,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> usize {
+        let before = counters.frames_received;
+        for index in 0..self.fill(socket).unwrap_or(0) {
+            let length = self.calls[index].msg_len as usize;
+            let is_cut = self.calls[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+            let realtime_ns = self.realtime_ns(index);
+            let start = index * BUFFER_BYTES;
+            let buffer = &mut self.bytes[start..start + length.min(BUFFER_BYTES)];
+            if is_cut || !hand_out(buffer, realtime_ns, counters, take) {
+                counters.misaddressed += 1;
+            }
+        }
+        (counters.frames_received - before) as usize
+    }
+
+    fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        for call in &mut self.calls {
+            call.msg_hdr.msg_controllen = CONTROL_BYTES;
+        }
+        // SAFETY: `calls` has BUFFERS elements whose pointers lead to live buffers of the lengths
+        // they name; the kernel keeps none of them.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.calls.as_mut_ptr(),
+                BUFFERS as u32,
+                libc::MSG_DONTWAIT,
+                null_mut(),
+            )
+        };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// The time in the control message, which has the layout of `cmsghdr` and `timespec`.
+    fn realtime_ns(&self, index: usize) -> Option<u64> {
+        if self.calls[index].msg_hdr.msg_controllen < 4 * size_of::<u64>() {
+            return None;
+        }
+        let [_, level_and_type, seconds, nanoseconds, ..] = self.controls[index];
+        let [level, kind] = [level_and_type as u32 as i32, (level_and_type >> 32) as i32];
+        let is_time = level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS;
+        is_time.then(|| seconds * 1_000_000_000 + nanoseconds)
+    }
+}
+
+/// Hand out the frames of a buffer; false if it is none of ours.
+fn hand_out(
+    buffer: &mut [u8],
+    realtime_ns: Option<u64>,
+    counters: &mut PortCounters,
+    take: &mut dyn FnMut(Received<'_>),
+) -> bool {
+    if buffer.len() < VNET_BYTES {
+        return false;
+    }
+    let (vnet, frame) = buffer.split_at_mut(VNET_BYTES);
+    let is_together = vnet[1] & 0x7F == GSO_UDP_L4;
+    let segment_bytes = usize::from(u16::from_ne_bytes([vnet[4], vnet[5]]));
+    counters.bursts_received += 1;
+    if !is_together {
+        counters.frames_received += 1;
+        counters.bytes_received += frame.len() as u64;
+        take(Received { bytes: frame, is_identified: true, realtime_ns });
+        return true;
+    }
+    let Some(whole) = view(frame) else { return false };
+    if segment_bytes == 0 {
+        return false;
+    }
+    let packet = packet_of(&whole);
+    let (macs, together_bytes) = (frame[..12].to_vec(), whole.datagram.len());
+    for (place, offset) in (0..together_bytes).step_by(segment_bytes).enumerate() {
+        let length = segment_bytes.min(together_bytes - offset);
+        let identification = packet.identification.wrapping_add(place as u16);
+        let header = headers(&Packet { identification, ..packet.clone() }, length as u16);
+        let part = &mut frame[offset..offset + HEADERS_BYTES + length];
+        part[..HEADERS_BYTES].copy_from_slice(&header);
+        part[..12].copy_from_slice(&macs);
+        counters.frames_received += 1;
+        counters.bytes_received += part.len() as u64;
+        take(Received { bytes: part, is_identified: false, realtime_ns });
+    }
+    true
+}
+
+/// What all frames of a buffer have in common.
+fn packet_of(whole: &View<'_>) -> Packet {
+    Packet {
+        source_address: whole.source.into(),
+        destination_address: whole.destination.into(),
+        source_port: whole.source_port,
+        dscp: whole.traffic_class >> 2,
+        ecn: Ecn::from_bits(whole.traffic_class),
+        identification: whole.identification,
+        ..Packet::default()
+    }
+}

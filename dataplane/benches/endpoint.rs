@@ -19,6 +19,8 @@ fn queue_pair(end: u32, qp: u32) -> QueuePair {
         qps_per_peer: 1,
         qp_distribution: Default::default(),
         clear_to_send: false,
+        rnr_retry_count: 7,
+        max_outstanding_reads: 16,
         window_packets: 256,
         ack_every_packets: 16,
         ack_delay_ps: 5_000_000,

@@ -12,7 +12,8 @@ DEFAULT_STALL_TIMEOUT_S: Final = 20.0
 
 
 _NAMED_OPERATIONS: Final = 8
-_FAILURE_COLUMNS: Final = ("rank", "peer_rank", "reason")
+_FAILURE_COLUMNS: Final = ("rank", "peer_rank", "op", "reason")
+_NO_OPERATION: Final = 0xFFFFFFFF
 
 
 class StallWatch:
@@ -49,13 +50,17 @@ def describe_failures(
     """Return the message of a run whose queue pairs failed; `failures` is the engine's table."""
     rows = list(zip(*(failures.get(key, ()) for key in _FAILURE_COLUMNS), strict=True))
     named = [
-        f"{_name(int(rank), nodes)} to {_name(int(peer), nodes)}: {reason}"
-        for rank, peer, reason in rows[:_NAMED_OPERATIONS]
+        f"{_name(int(rank), nodes)} to {_name(int(peer), nodes)}{_sends(int(op))}: {reason}"
+        for rank, peer, op, reason in rows[:_NAMED_OPERATIONS]
     ]
     more = len(rows) - len(named)
     head = f"{len(rows) or 'some'} queue pairs failed"
     cases = "".join(f"; {case}" for case in named) + (f"; and {more} more" if more else "")
     return f"{head}{cases}; {_describe_all(blocked, nodes)}"
+
+
+def _sends(op: int) -> str:
+    return "" if op == _NO_OPERATION else f", operation {op}"
 
 
 def _describe_all(blocked: Sequence[BlockedOperation], nodes: Mapping[int, str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from metrics.records.operations import NONE_U32
 from metrics.presentation import count_text, duration_text, share_text
 
 __all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings", "lateness_ratio"]
@@ -43,10 +44,12 @@ def findings(
 def _failure(failure: Mapping[str, Any]) -> str:
     """A queue pair that gave up."""
     when_us = failure["time_ps"] / 1e6
-    return (
+    text = (
         f"queue pair {failure['qp']} of rank {failure['rank']} to rank {failure['peer_rank']} "
         f"failed at {when_us:.3f} us: {failure['reason']}"
     )
+    op = failure.get("op", NONE_U32)
+    return text if op == NONE_U32 else f"{text}; its message is operation {op}"
 
 
 def lateness_ratio(run: Mapping[str, Any], collectives: pl.DataFrame) -> float:

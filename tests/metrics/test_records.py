@@ -131,9 +131,11 @@ def test_queue_pairs_that_failed_are_warnings(tmp_path: Path) -> None:
         "rank": np.array([0], np.uint32),
         "peer_rank": np.array([1], np.uint32),
         "qp": np.array([17], np.uint32),
+        "op": np.array([3], np.uint32),
         "reason": ["no progress after 7 time-outs"],
     }
     warning = "queue pair 17 of rank 0 to rank 1 failed at 5.000 us: no progress after 7 time-outs"
+    warning += "; its message is operation 3"
     assert warning in write(tmp_path, run).run["warnings"]
 
 

@@ -3,6 +3,20 @@
 use super::CongestionControlConfig;
 use serde::Deserialize;
 
+/// The retry count of a receiver that is not ready that means without end. Source: IBTA volume 1,
+/// section 9.7.5.2.8.
+pub const ENDLESS_RETRIES: u32 = 7;
+/// Source: the limit that mlx5 adapters report (`max_qp_rd_atom` 16).
+pub const DEFAULT_OUTSTANDING_READS: u32 = 16;
+
+fn endless_retries() -> u32 {
+    ENDLESS_RETRIES
+}
+
+fn default_outstanding_reads() -> u32 {
+    DEFAULT_OUTSTANDING_READS
+}
+
 /// RoCEv2 RC parameters.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +31,14 @@ pub struct TransportConfig {
     /// A receiver tells the sender of each message when it may be sent; off if missing.
     #[serde(default)]
     pub clear_to_send: bool,
+    /// Times in a row that a peer without a posted receive is asked again; [`ENDLESS_RETRIES`], also
+    /// if missing, is without end. Source: IBTA volume 1, section 9.7.5.2.8 (RNR retry count).
+    #[serde(default = "endless_retries")]
+    pub rnr_retry_count: u32,
+    /// READs that a requester has outstanding at most; at least 1, [`DEFAULT_OUTSTANDING_READS`] if
+    /// missing. Source: `max_rd_atomic` of the verbs.
+    #[serde(default = "default_outstanding_reads")]
+    pub max_outstanding_reads: u32,
     /// Packets that may be unacknowledged on one queue pair, at most 2^23.
     pub window_packets: u32,
     /// The responder acknowledges at least every so many packets.

@@ -29,6 +29,8 @@ pub struct Failure {
     pub qp: u32,
     /// Why.
     pub reason: FailureReason,
+    /// The SEND that could not be completed.
+    pub op: Option<u32>,
 }
 
 /// What a host wants done.
@@ -170,9 +172,16 @@ impl Host {
                     self.unexpected_messages += 1;
                 }
             }
-            NicEvent::Failed { peer_rank, qp, reason } => {
+            NicEvent::Failed { peer_rank, qp, reason, id } => {
                 let rank = self.executor.program().rank;
-                self.failures.push(Failure { time_ps: now_ps, rank, peer_rank, qp, reason });
+                self.failures.push(Failure {
+                    time_ps: now_ps,
+                    rank,
+                    peer_rank,
+                    qp,
+                    reason,
+                    op: id,
+                });
             }
         }
     }

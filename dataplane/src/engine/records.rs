@@ -264,6 +264,7 @@ impl<M: Medium> World<M> {
             "rank": U32 = failure.rank,
             "peer_rank": U32 = failure.peer_rank,
             "qp": U32 = failure.qp,
+            "op": U32 = failure.op.unwrap_or(u32::MAX),
             "reason": Text = failure.reason.to_string(),
         })
     }

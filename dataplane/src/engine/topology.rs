@@ -169,6 +169,7 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         ((1..=MAX_QPS_PER_PEER).contains(&transport.qps_per_peer), "qps_per_peer"),
         ((1..=1 << 23).contains(&transport.window_packets), "window_packets"),
         (transport.ack_every_packets >= 1, "ack_every_packets"),
+        (transport.max_outstanding_reads >= 1, "max_outstanding_reads"),
         (transport.retransmission_timeout_ps >= 1, "retransmission_timeout_ps"),
         (transport.adaptive_retransmission.is_none_or(has_exponents), "adaptive_retransmission"),
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),

@@ -39,6 +39,8 @@ pub struct QpCounters {
     pub rnr_naks_sent: u64,
     /// NAKs that arrived because the peer had no receive posted.
     pub rnr_naks_received: u64,
+    /// Requests given up since the peer had no receive posted (`rnr_nak_retry_err`).
+    pub rnr_nak_retry_err: u64,
     /// Expired retransmission timers (`local_ack_timeout_err`).
     pub local_ack_timeout_err: u64,
     /// Accepted packets whose payload was not the pattern's.
@@ -49,7 +51,7 @@ pub struct QpCounters {
 
 impl QpCounters {
     /// All totals with their names.
-    pub fn named(&self) -> [(&'static str, u64); 20] {
+    pub fn named(&self) -> [(&'static str, u64); 21] {
         [
             ("data_packets_sent", self.data_packets_sent),
             ("data_payload_bytes_sent", self.data_payload_bytes_sent),
@@ -68,6 +70,7 @@ impl QpCounters {
             ("implied_nak_seq_err", self.implied_nak_seq_err),
             ("rnr_naks_sent", self.rnr_naks_sent),
             ("rnr_naks_received", self.rnr_naks_received),
+            ("rnr_nak_retry_err", self.rnr_nak_retry_err),
             ("local_ack_timeout_err", self.local_ack_timeout_err),
             ("payload_mismatches", self.payload_mismatches),
             ("invalid_requests", self.invalid_requests),
@@ -93,6 +96,7 @@ impl QpCounters {
         self.implied_nak_seq_err += other.implied_nak_seq_err;
         self.rnr_naks_sent += other.rnr_naks_sent;
         self.rnr_naks_received += other.rnr_naks_received;
+        self.rnr_nak_retry_err += other.rnr_nak_retry_err;
         self.local_ack_timeout_err += other.local_ack_timeout_err;
         self.payload_mismatches += other.payload_mismatches;
         self.invalid_requests += other.invalid_requests;

@@ -9,6 +9,9 @@ pub enum FailureReason {
     /// The retransmission timer expired more often than allowed without progress.
     #[error("no acknowledgement after all retries")]
     RetriesExhausted,
+    /// The peer had no receive posted more often in a row than allowed.
+    #[error("the peer had no receive posted after all retries")]
+    ReceiverNotReady,
     /// The peer refused a request as invalid.
     #[error("the peer refused a request as invalid")]
     RefusedAsInvalid,

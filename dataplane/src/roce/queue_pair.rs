@@ -110,6 +110,11 @@ impl QueuePair {
         self.requester.has_unacknowledged()
     }
 
+    /// The `id` of the oldest request that is not complete: after a failure, the one that failed.
+    pub fn oldest_request(&self) -> Option<u64> {
+        self.requester.oldest_request()
+    }
+
     /// Payload bytes sent and not acknowledged; packets that are to be sent again do not count.
     pub fn in_flight_bytes(&self) -> u64 {
         self.requester.in_flight_bytes()

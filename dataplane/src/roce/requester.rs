@@ -15,7 +15,7 @@ use super::retransmission_timer::{Expiry, RetransmissionTimer};
 use super::round_trip::{Acknowledged, RoundTrip};
 use super::syndrome::receiver_not_ready_ps;
 use super::{pattern, psn};
-use crate::config::{LossRecovery, TransportConfig};
+use crate::config::{ENDLESS_RETRIES, LossRecovery, TransportConfig};
 use std::collections::VecDeque;
 
 /// One packet of a request, before it has an address.
@@ -34,6 +34,9 @@ pub(super) struct Part {
 pub(super) struct Requester {
     mtu_bytes: u64,
     window_packets: u64,
+    max_outstanding_reads: u32,
+    /// READs in front of `cursor`.
+    outstanding_reads: u32,
     first_psn: u32,
     memory: RemoteMemory,
     /// Requests not yet complete, oldest first.
@@ -59,6 +62,9 @@ pub(super) struct Requester {
     losses: Option<Losses>,
     /// The peer was not ready: nothing is sent before.
     resume_ps: Option<u64>,
+    rnr_retry_count: u32,
+    /// How often the peer was not ready since the last progress.
+    not_ready: u32,
     /// A missing READ response has been asked for again; no more often until it comes.
     gap_reported: bool,
     round_trip: RoundTrip,
@@ -72,6 +78,8 @@ impl Requester {
         Self {
             mtu_bytes: u64::from(transport.mtu_bytes),
             window_packets,
+            max_outstanding_reads: transport.max_outstanding_reads.max(1),
+            outstanding_reads: 0,
             first_psn,
             memory: RemoteMemory::default(),
             requests: VecDeque::new(),
@@ -86,6 +94,8 @@ impl Requester {
             timer: RetransmissionTimer::new(transport, seed),
             losses: selective.then(|| Losses::new(window_packets, transport.reordering_packets)),
             resume_ps: None,
+            rnr_retry_count: transport.rnr_retry_count,
+            not_ready: 0,
             gap_reported: false,
             round_trip: RoundTrip::default(),
             failed: false,
@@ -101,6 +111,11 @@ impl Requester {
         let outgoing = Outgoing::new(id, request, self.posted, self.mtu_bytes);
         self.posted = outgoing.end();
         self.requests.push_back(outgoing);
+    }
+
+    /// The `id` of the oldest request that is not complete.
+    pub fn oldest_request(&self) -> Option<u64> {
+        self.requests.front().map(|outgoing| outgoing.id)
     }
 
     pub fn has_unacknowledged(&self) -> bool {
@@ -137,6 +152,9 @@ impl Requester {
         }
         let open = self.next - self.unacknowledged < self.window_packets && !self.is_held_up();
         let outgoing = self.requests.get(self.cursor).filter(|_| open)?;
+        if outgoing.is_read() && self.outstanding_reads >= self.max_outstanding_reads {
+            return None;
+        }
         let step = outgoing.step(self.next, self.mtu_bytes);
         // A READ may be longer than the window, but old and new must stay apart.
         let outstanding = self.next - self.unacknowledged + step.numbers;
@@ -202,6 +220,7 @@ impl Requester {
         self.sent_bytes += u64::from(step.length_bytes);
         self.highest = self.highest.max(self.next);
         if self.next == self.requests[self.cursor].end() {
+            self.outstanding_reads += u32::from(self.requests[self.cursor].is_read());
             self.cursor += 1;
         }
     }
@@ -253,6 +272,11 @@ impl Requester {
         if let Some(number) = self.outstanding(psn) {
             notes.counters.rnr_naks_received += 1;
             self.acknowledge(now_ps, number, notes);
+            self.not_ready += 1;
+            if self.rnr_retry_count != ENDLESS_RETRIES && self.not_ready > self.rnr_retry_count {
+                notes.counters.rnr_nak_retry_err += 1;
+                return self.fail(FailureReason::ReceiverNotReady, notes);
+            }
             self.send_again();
             self.resume_ps = Some(now_ps.saturating_add(receiver_not_ready_ps(timer)));
         }
@@ -333,6 +357,7 @@ impl Requester {
             losses.acknowledge(self.unacknowledged..number);
         }
         self.unacknowledged = number;
+        self.not_ready = 0;
         self.gap_reported = false;
         self.complete(number, notes);
         self.count_acknowledged(now_ps, number);
@@ -348,8 +373,11 @@ impl Requester {
         while let Some(outgoing) = self.requests.front().filter(|front| front.end() <= number) {
             notes.events.push_back(outgoing.completion());
             self.completed_bytes += outgoing.sent_bytes(outgoing.end(), self.mtu_bytes);
+            if self.cursor > 0 {
+                self.cursor -= 1;
+                self.outstanding_reads -= u32::from(outgoing.is_read());
+            }
             self.requests.pop_front();
-            self.cursor = self.cursor.saturating_sub(1);
         }
     }
 
@@ -379,6 +407,7 @@ impl Requester {
         self.next = self.unacknowledged;
         self.sent_bytes = self.acknowledged_bytes;
         self.cursor = 0;
+        self.outstanding_reads = 0;
     }
 
     fn fail(&mut self, reason: FailureReason, notes: &mut Notes<'_>) {

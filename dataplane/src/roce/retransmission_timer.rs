@@ -148,6 +148,8 @@ mod tests {
             qps_per_peer: 1,
             qp_distribution: Default::default(),
             clear_to_send: false,
+            rnr_retry_count: 7,
+            max_outstanding_reads: 16,
             window_packets: 64,
             ack_every_packets: 1,
             ack_delay_ps: 0,

@@ -71,6 +71,9 @@ fn a_peer_that_cannot_be_reached_ends_the_job_and_is_named() {
     assert!(send.waiting_for.contains("no acknowledgement after all retries"), "{send:?}");
     assert!(blocked.iter().any(|op| op.rank == 1 && op.peer == 0));
     assert!(emulation.world().snapshot().totals.contains(&("failed_qps", 1)));
+    let (_, host) = emulation.world().hosts().next().expect("rank 0");
+    let failure = host.failures()[0];
+    assert_eq!((failure.rank, failure.peer_rank, failure.op), (0, 1, Some(0)));
 }
 
 #[test]

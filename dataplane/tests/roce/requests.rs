@@ -262,6 +262,87 @@ fn a_receiver_that_stays_not_ready_is_asked_again_and_again() {
     expect_completed(&pair, 1);
 }
 
+/// End 0 asks a receiver that is never ready, with that many retries; the wire's seconds do not matter.
+fn never_ready(rnr_retry_count: u32) -> Pair {
+    let mut pair = Pair::new(TransportConfig { rnr_retry_count, ..transport() });
+    pair.ends[1].limit_receives(0, 1);
+    pair.ends[0].post(41, send(3 * MTU));
+    pair.ends[0].post(42, send(MTU));
+    pair
+}
+
+#[test]
+fn a_receiver_that_stays_not_ready_fails_the_queue_pair_after_its_retries() {
+    let mut pair = never_ready(3);
+    pair.finish();
+    assert_eq!(pair.counters(0).rnr_naks_received, 4);
+    assert_eq!(pair.counters(0).rnr_nak_retry_err, 1);
+    let failed = QpEvent::Failed { reason: FailureReason::ReceiverNotReady };
+    assert_eq!(pair.events(0), [failed]);
+    assert_eq!(pair.ends[0].oldest_request(), Some(41));
+    assert_eq!(pair.ends[0].next_data_bytes(), None);
+}
+
+#[test]
+fn seven_retries_for_a_receiver_that_is_not_ready_have_no_end() {
+    let mut pair = never_ready(7);
+    while pair.counters(1).rnr_naks_sent < 100 {
+        assert!(pair.step());
+    }
+    assert_eq!(pair.counters(0).rnr_nak_retry_err, 0);
+}
+
+#[test]
+fn progress_resets_the_retries_for_a_receiver_that_is_not_ready() {
+    let mut pair = never_ready(3);
+    for naks in [3, 6] {
+        while pair.counters(1).rnr_naks_sent < naks {
+            assert!(pair.step());
+        }
+        pair.ends[1].post_receive();
+    }
+    pair.finish();
+    let ids: Vec<u64> = pair.events(0).iter().filter_map(completed).collect();
+    assert_eq!(ids, [41, 42]);
+}
+
+/// READs that end 1 has not yet answered whole when end 0 sends no more.
+fn reads_sent_at_once(max_outstanding_reads: u32) -> usize {
+    let transport = TransportConfig { max_outstanding_reads, ..transport() };
+    let mut end = queue_pair(&transport, 0);
+    (0..40).for_each(|id| end.post(id, read(3 * MTU)));
+    std::iter::from_fn(|| end.poll_data(0)).count()
+}
+
+#[test]
+fn no_more_reads_are_outstanding_than_allowed() {
+    assert_eq!([1, 4, 16].map(reads_sent_at_once), [1, 4, 16]);
+}
+
+#[test]
+fn a_read_that_had_to_wait_goes_out_when_another_is_complete() {
+    for max_outstanding_reads in [1, 2, 5] {
+        let transport = TransportConfig { max_outstanding_reads, ..transport() };
+        let mut pair = Pair::over(transport, unreliable(3, 0.01));
+        for id in 0..30 {
+            let request = if id % 3 == 0 { write(2 * MTU) } else { read(3 * MTU + 1) };
+            pair.ends[0].post(id, request);
+        }
+        pair.finish();
+        expect_completed(&pair, 30);
+    }
+}
+
+#[test]
+fn a_write_behind_a_read_that_waits_does_not_overtake_it() {
+    let transport = TransportConfig { max_outstanding_reads: 1, ..transport() };
+    let mut end = queue_pair(&transport, 0);
+    (0..2).for_each(|id| end.post(id, read(MTU)));
+    end.post(2, write(MTU));
+    assert_eq!(end.poll_data(0).expect("the first READ").bth.opcode, Opcode::READ_REQUEST);
+    assert_eq!(end.poll_data(0), None);
+}
+
 #[test]
 fn a_write_without_immediate_data_needs_no_receive() {
     let mut pair = Pair::new(transport());

@@ -36,6 +36,8 @@ def test_a_long_list_is_cut() -> None:
 
 def test_the_message_of_failed_queue_pairs_names_both_ends_and_the_reason() -> None:
     """The engine's table in words."""
-    failures = {"rank": [3], "peer_rank": [2], "qp": [7], "reason": ["retry count exceeded"]}
+    failures = {
+        "rank": [3], "peer_rank": [2], "qp": [7], "op": [12], "reason": ["retry count exceeded"]
+    }  # fmt: skip
     text = describe_failures(failures, [], {3: "host-3", 2: "host-2"})
-    assert "1 queue pairs failed; rank 3 on host-3 to rank 2 on host-2: retry count" in text
+    assert "1 queue pairs failed; rank 3 on host-3 to rank 2 on host-2, operation 12: retry" in text

@@ -36,6 +36,8 @@ pub enum NicEvent {
         qp: u32,
         /// Why.
         reason: FailureReason,
+        /// The oldest message that is not acknowledged, as posted.
+        id: Option<u32>,
     },
 }
 

@@ -269,7 +269,8 @@ impl Nic {
             QpEvent::SendReceived { .. } | QpEvent::ReadCompleted { .. } => {}
             QpEvent::Failed { reason } => {
                 let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
-                self.events.push_back(NicEvent::Failed { peer_rank, qp, reason });
+                let id = pair.qp.oldest_request().filter(|_| pair.is_source()).map(|id| id as u32);
+                self.events.push_back(NicEvent::Failed { peer_rank, qp, reason, id });
             }
         }
     }

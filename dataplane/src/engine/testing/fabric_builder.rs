@@ -159,6 +159,8 @@ fn transport() -> TransportConfig {
         qps_per_peer: 1,
         qp_distribution: Default::default(),
         clear_to_send: false,
+        rnr_retry_count: 7,
+        max_outstanding_reads: 16,
         window_packets: 1 << 16,
         ack_every_packets: 16,
         ack_delay_ps: 4 * PS_PER_US,

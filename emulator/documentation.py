@@ -14,7 +14,12 @@ from pydantic_core import PydanticUndefined
 from emulator.exchange.binding import Binding
 from emulator.job_config import job_config
 from emulator.lab import Lab, list_labs, load
-from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
+from emulator.lab.mlx5_names import (
+    CLAMP_NAMES,
+    CNP_TAG_NAMES,
+    NOTIFICATION_NAMES,
+    REACTION_NAMES,
+)
 from emulator.lab.overrides import SHORT_NAMES, alternatives
 from emulator.presets import DCQCN_PRESETS, NOTIFICATION_PRESETS, SWITCH_PRESETS, dcqcn_preset
 from emulator.sweep.spec import SweepSpec
@@ -50,6 +55,10 @@ def labs_page() -> str:
         f"`congestion_control.preset`, for NICs of {_LINE_RATE_BPS / 1e9:g} Gb/s. Each value can "
         "be overridden beside the preset.",
         *_dcqcn_tables(),
+        "### Where implementations differ",
+        "Every point on which published implementations of DCQCN disagree is an option. These are "
+        "the points, the keys, and what each preset has.",
+        _traps_table(),
         "## mlx5 names",
         "Accepted as they are in the lab file and after `--set`, in their own units.",
         _mlx5_table(),
@@ -392,10 +401,55 @@ def _dcqcn_tables() -> Iterator[str]:
         yield _table(("Parameter", "Value", "Source"), rows)
 
 
+TRAPS = (
+    ("Estimate at the first notification", ("initial_alpha",)),
+    ("Estimate in real numbers or integers", ("alpha_fraction_bits",)),
+    ("Estimate rises on each notification or once per period", ("alpha_update",)),
+    ("Period of the estimate", ("alpha_update_period_ns",)),
+    ("Cut uses the estimate before or after its own update", ("cut_uses_old_alpha",)),
+    ("Cuts on every notification or once per period", ("rate_decrease_period_ns",)),
+    ("How deep a cut is", ("decrease_alpha_ratio", "min_decrease_ratio")),
+    ("Target rate is lowered with the current rate", ("clamp_target_rate",)),
+    ("Rate at the first notification", ("rate_on_first_cnp_bps",)),
+    ("Number of steps of fast recovery", ("stage_count", "fast_recovery_stages")),
+    ("Byte counter beside the timer", ("rate_increase_bytes",)),
+    ("Hyper increase: step", ("hyper_increase_multiplies", "hyper_increase_bps")),
+    ("Hyper increase: by which counters", ("hyper_increase_by_timer",)),
+    ("Hyper increase: speed of the counters", ("hyper_increase_speedup",)),
+    ("A target far above the rate is lowered (QCN)", ("high_target_divisor",)),
+    ("Bounds of the rate", ("min_rate_bps", "max_rate_bps")),
+    ("A waiting packet takes a changed rate", ("rearms_pacer",)),
+    ("What one interval of notifications limits", ("scope", "cnp_interval_ns")),
+    ("Marks inside an interval", ("mode",)),
+    ("Notification with every NAK", ("cnp_on_nak",)),
+)
+"""Points on which implementations differ, and the keys that decide them."""
+
+
+def _traps_table() -> str:
+    presets = {
+        name: dcqcn_preset(name, _LINE_RATE_BPS) | dict(NOTIFICATION_PRESETS[name])
+        for name in DCQCN_PRESETS
+    }
+    rows = [
+        (
+            topic,
+            ", ".join(f"`{key}`" for key in keys),
+            *(", ".join(str(values[key].value) for key in keys) for values in presets.values()),
+        )
+        for topic, keys in TRAPS
+    ]
+    return _table(("Point", "Keys", *(f"`{name}`" for name in presets)), rows)
+
+
 def _mlx5_table() -> str:
     names = {**REACTION_NAMES, **NOTIFICATION_NAMES}
     rows = [(f"`{name}`", f"`{rule.key}`", rule.unit) for name, rule in names.items()]
     rows += [(f"`{name}`", "`clamp_target_rate`", "0 or 1") for name in CLAMP_NAMES]
+    rows += [
+        (f"`{name}`", f"`traffic_classes.cnp.{rule.key}`", rule.unit)
+        for name, rule in CNP_TAG_NAMES.items()
+    ]
     return _table(("mlx5", "Key", "Unit"), rows)
 
 

@@ -10,7 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from emulator.lab.base import LabPart
-from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
+from emulator.lab.mlx5_names import (
+    CLAMP_NAMES,
+    CNP_TAG_NAMES,
+    NOTIFICATION_NAMES,
+    REACTION_NAMES,
+)
 from emulator.presets import NOTIFICATION_PRESETS, Sourced, dcqcn_preset
 
 __all__ = ["Algorithm", "CongestionControl", "Dcqcn", "FixedRate", "NotificationPoint", "Swift"]
@@ -24,10 +29,13 @@ _SWIFT_DEFAULT = "our choice; Swift, SIGCOMM 2020, names the parameter and state
 Preset = Literal["paper", "mlx5", "ns3-hpcc", "irdma"]
 
 
+_TRANSLATIONS = {**REACTION_NAMES, **NOTIFICATION_NAMES, **CNP_TAG_NAMES}
+
+
 def _with_mlx5_names(schema: dict[str, Any], names: Iterable[str]) -> None:
     """Let editors accept the names that are translated before validation."""
     for name in names:
-        known = REACTION_NAMES.get(name) or NOTIFICATION_NAMES.get(name)
+        known = _TRANSLATIONS.get(name)
         description = f"mlx5's name of {known.key}, in {known.unit}" if known else "mlx5's name"
         schema["properties"][name] = {"type": "integer", "description": description}
 
@@ -47,6 +55,10 @@ class Dcqcn(LabPart):
     """Gain of the congestion estimate alpha."""
     initial_alpha: _Ratio | None = None
     """Estimate at the first notification."""
+    alpha_fraction_bits: Annotated[int, Field(ge=0, le=30)] | None = None
+    """Binary digits behind the point of the estimate, which every update rounds down: 10 is an
+    integer in 1/1024, as mlx5's parameters suggest; 0 is a real number. With 10 and g = 5/1024 the
+    estimate does not grow beyond 820/1024; 16 and more behave as real numbers do."""
     alpha_update_period_ns: _PeriodNs | None = None
     """Period of the estimate's decay (K)."""
     alpha_update: Literal["on_cnp", "periodic"] | None = None
@@ -55,6 +67,8 @@ class Dcqcn(LabPart):
     """A cut uses the estimate before the notification's own update."""
     rate_decrease_period_ns: Annotated[int, Field(ge=0, le=10**12)] | None = None
     """At most one cut in this period; 0 cuts on every notification."""
+    decrease_alpha_ratio: Annotated[float, Field(gt=0, le=1024)] | None = None
+    """Share of the estimate by which a cut lowers the rate: 0.5 is the paper's alpha / 2."""
     min_decrease_ratio: _Ratio | None = None
     """Smallest new rate as a share of the old one at a cut."""
     rate_increase_period_ns: _PeriodNs | None = None
@@ -71,14 +85,25 @@ class Dcqcn(LabPart):
     """Step of hyper increase (R_HAI)."""
     hyper_increase_multiplies: bool | None = None
     """The hyper step is multiplied by the number of hyper stages."""
+    hyper_increase_speedup: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """In hyper increase, timer and byte counter run so many times as fast: 2 in the DCQCN authors'
+    simulator ns3-rdma, 1 elsewhere."""
     hyper_increase_by_timer: bool | None = None
     """Without a byte counter the timer alone leads to hyper increase."""
     clamp_target_rate: Literal["always", "after_increase", "after_byte_increase"] | None = None
     """When a cut also lowers the target rate to the current rate."""
+    high_target_divisor: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """At the first increase after a cut, a target rate above ten times the current rate is divided
+    by this instead of raised: 8 in ns3-rdma, left over from QCN; 1 is off."""
     rate_on_first_cnp_bps: _RateBps | None = None
     """Rate set by the first notification; 0 leaves the rate as it is."""
     min_rate_bps: Annotated[int, Field(ge=1, le=10**13)] | None = None
     """Lower bound of the rate."""
+    max_rate_bps: _RateBps | None = None
+    """Upper bound of the rate, where a sender starts; 0 is the line rate."""
+    rearms_pacer: bool | None = None
+    """A packet that waits for its time takes a changed rate at once. Off, it keeps the time found
+    when the one before it left, as HPCC's ns-3 does: many flows then share unfairly."""
 
     def resolve(self, line_rate_bps: int) -> dict[str, Sourced]:
         """One value per parameter for NICs of `line_rate_bps`, with its source."""
@@ -151,7 +176,9 @@ class NotificationPoint(LabPart):
     """The receiver's answer to marked packets; a key that is left out has the preset's value."""
 
     model_config = ConfigDict(
-        json_schema_extra=lambda schema: _with_mlx5_names(schema, NOTIFICATION_NAMES)
+        json_schema_extra=lambda schema: _with_mlx5_names(
+            schema, (*NOTIFICATION_NAMES, *CNP_TAG_NAMES)
+        )
     )
 
     enabled: bool = True

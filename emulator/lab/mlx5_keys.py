@@ -7,6 +7,7 @@ from dataplane.errors import Problem
 from emulator.lab.documents import Document, KeyPath
 from emulator.lab.mlx5_names import (
     CLAMP_NAMES,
+    CNP_TAG_NAMES,
     NOTIFICATION_NAMES,
     REACTION_NAMES,
     Translation,
@@ -15,16 +16,20 @@ from emulator.lab.mlx5_names import (
 
 __all__ = ["translate_mlx5_keys"]
 
+_NOTIFICATIONS: KeyPath = ("notification_point",)
+_CNP: KeyPath = ("traffic_classes", "cnp")
+
 
 def translate_mlx5_keys(document: Document) -> list[Problem]:
     """Translate in place; returns what can't be translated."""
-    problems = _translate(document, ("notification_point",), NOTIFICATION_NAMES)
+    _move_cnp_tags(document)
+    problems = _translate(document, _NOTIFICATIONS, NOTIFICATION_NAMES)
+    problems += _translate(document, _CNP, CNP_TAG_NAMES)
     for path in _congestion_controls(document):
         problems += _translate(document, path, REACTION_NAMES)
         section = _section(document, path)
         if section is not None:
             problems += _translate_clamp(document, path, section)
-            problems += _translate_fixed(document, path, section)
     return problems
 
 
@@ -106,17 +111,17 @@ def _translate_clamp(document: Document, parent: KeyPath, section: dict[str, Any
     return problems
 
 
-def _translate_fixed(document: Document, parent: KeyPath, section: dict[str, Any]) -> list[Problem]:
-    """Two parameters that only have their default here."""
-    problems = []
-    for name, only, meaning in (
-        ("rpg_gd", 11, "a cut by alpha / 2"),
-        ("rpg_max_rate", 0, "the line rate"),
-    ):
-        if name in section and section.pop(name) != only:
-            what = f"is not {only}, and only {only} ({meaning}) is modelled"
-            problems.append(document.problem((*parent, name), what, "remove it"))
-    return problems
+def _move_cnp_tags(document: Document) -> None:
+    """Take the tags of notifications to their class, where they are translated."""
+    section = _section(document, _NOTIFICATIONS)
+    if section is None:
+        return
+    for name in [key for key in section if key in CNP_TAG_NAMES]:
+        classes = document.data.setdefault("traffic_classes", {})
+        cnp = classes.setdefault("cnp", {}) if isinstance(classes, dict) else None
+        if isinstance(cnp, dict):
+            cnp[name] = section.pop(name)
+            _rename(document, (*_NOTIFICATIONS, name), (*_CNP, name))
 
 
 def _rename(document: Document, old: KeyPath, new: KeyPath) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "CLAMP_NAMES",
+    "CNP_TAG_NAMES",
     "NOTIFICATION_NAMES",
     "REACTION_NAMES",
     "Translation",
@@ -37,8 +38,14 @@ REACTION_NAMES: Mapping[str, Translation] = {
     "rpg_time_reset": Translation("rate_increase_period_ns", lambda v: v * 1000, "us", 1, 131_071),
     "rpg_byte_reset": Translation("rate_increase_bytes", lambda v: v * 64, "64 B", 0, 32_767),
     "rpg_threshold": Translation("fast_recovery_stages", lambda v: v, "events", 0, 31),
+    "rpg_gd": Translation(
+        "decrease_alpha_ratio", lambda v: 1024 / 2**v, "cut by alpha R_C / 2^gd", 0, 15
+    ),
     "rpg_min_dec_fac": Translation("min_decrease_ratio", lambda v: v / 100, "%", 0, 100),
     "rpg_min_rate": Translation("min_rate_bps", lambda v: v * _MBPS, "Mb/s", 1, _LINE),
+    "rpg_max_rate": Translation(
+        "max_rate_bps", lambda v: v * _MBPS, "Mb/s, 0 = line rate", 0, _LINE
+    ),
     "dce_tcp_g": Translation("g", lambda v: 1 - v / 1024, "1/1024, g = 1 - G/1024", 0, 1023),
     "dce_tcp_rtt": Translation("alpha_update_period_ns", lambda v: v * 1000, "us", 1, 131_071),
     "initial_alpha_value": Translation("initial_alpha", lambda v: v / 1024, "1/1024", 0, 1023),
@@ -55,6 +62,12 @@ NOTIFICATION_NAMES: Mapping[str, Translation] = {
     "min_time_between_cnps": Translation("cnp_interval_ns", lambda v: v * 1000, "us", 0, 131_071),
 }
 """Notification point."""
+
+CNP_TAG_NAMES: Mapping[str, Translation] = {
+    "cnp_dscp": Translation("dscp", lambda v: v, "codepoint", 0, 63),
+    "cnp_802p_prio": Translation("priority", lambda v: v, "priority", 0, 7),
+}
+"""Notification point: tags of its packets, which are `traffic_classes.cnp` here."""
 
 CLAMP_NAMES = ("clamp_tgt_rate", "clamp_tgt_rate_after_time_inc")
 """Two switches that together are `clamp_target_rate`."""

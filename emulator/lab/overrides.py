@@ -10,7 +10,12 @@ from pydantic import BaseModel
 
 from dataplane.errors import InputError, Problem
 from emulator.lab.documents import Document, KeyPath, dotted
-from emulator.lab.mlx5_names import CLAMP_NAMES, NOTIFICATION_NAMES, REACTION_NAMES
+from emulator.lab.mlx5_names import (
+    CLAMP_NAMES,
+    CNP_TAG_NAMES,
+    NOTIFICATION_NAMES,
+    REACTION_NAMES,
+)
 
 __all__ = [
     "SHORT_NAMES",
@@ -30,8 +35,8 @@ SHORT_NAMES: Mapping[str, KeyPath] = {
 """First parts of a path that stand for a longer one: `ecn.kmin_bytes`, `dcqcn.g`."""
 
 _MLX5_KEYS: Mapping[str, frozenset[str]] = {
-    "congestion_control": frozenset((*REACTION_NAMES, *CLAMP_NAMES, "rpg_gd", "rpg_max_rate")),
-    "notification_point": frozenset(NOTIFICATION_NAMES),
+    "congestion_control": frozenset((*REACTION_NAMES, *CLAMP_NAMES)),
+    "notification_point": frozenset((*NOTIFICATION_NAMES, *CNP_TAG_NAMES)),
 }
 
 

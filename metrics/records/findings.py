@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from metrics.records.operations import NONE_U32
 from metrics.presentation import count_text, duration_text, share_text
+from metrics.records.operations import NONE_U32
 
 __all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings", "lateness_ratio"]
 

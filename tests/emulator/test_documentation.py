@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from emulator.documentation import lab_drawing, labs_page, sweeps_page
+from emulator.documentation import TRAPS, lab_drawing, labs_page, sweeps_page
+from emulator.lab.congestion import Dcqcn, NotificationPoint
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -20,3 +21,11 @@ def test_the_page_about_sweeps_is_current() -> None:
 def test_the_drawing_of_a_lab_is_current() -> None:
     """Otherwise: python -m emulator.documentation."""
     assert (DOCS / "images" / "lab.svg").read_text() == lab_drawing()
+
+
+def test_every_option_of_dcqcn_is_a_point_on_which_implementations_differ_or_a_number() -> None:
+    """A new option belongs into the table of the points."""
+    options = {*Dcqcn.model_fields, *NotificationPoint.model_fields}
+    told = {key for _, keys in TRAPS for key in keys}
+    numbers = {"g", "rate_increase_period_ns", "additive_increase_bps"}
+    assert options - told - numbers == {"algorithm", "preset", "enabled"}

@@ -101,6 +101,20 @@ def test_mlx5_names_and_units_mean_what_they_mean_there() -> None:
     assert document["notification_point"]["cnp_interval_ps"] == 2_000_000
 
 
+def test_every_parameter_of_mlx5_s_table_has_a_meaning_here() -> None:
+    document = config(
+        "single-switch",
+        "dcqcn.rpg_gd=12",
+        "dcqcn.rpg_max_rate=200000",
+        "np.cnp_dscp=46",
+        "np.cnp_802p_prio=5",
+    )
+    control = document["congestion_control"]
+    assert control["decrease_alpha_ratio"] == 0.25
+    assert control["max_rate_bps"] == 200_000_000_000
+    assert (document["classes"]["cnp_dscp"], document["classes"]["cnp_priority"]) == (46, 5)
+
+
 def test_clamp_after_time_increase_off_leaves_only_the_byte_counter() -> None:
     control = config("single-switch", "dcqcn.clamp_tgt_rate_after_time_inc=0")["congestion_control"]
     assert control["clamp_target_rate"] == "after_byte_increase"

@@ -26,6 +26,9 @@ pub struct DcqcnConfig {
     pub g: f64,
     /// Estimate before the first notification.
     pub initial_alpha: f64,
+    /// Binary digits behind the point of the estimate, which is rounded down at every update: 10 is an
+    /// integer in 1/1024; 0 is a real number.
+    pub alpha_fraction_bits: u32,
     /// Period of the estimate's decay.
     pub alpha_update_period_ps: u64,
     /// When the estimate rises: see [`AlphaUpdate`].
@@ -34,6 +37,8 @@ pub struct DcqcnConfig {
     pub cut_uses_old_alpha: bool,
     /// At most one cut in this period; 0 cuts on every notification.
     pub rate_decrease_period_ps: u64,
+    /// Share of the estimate by which a cut lowers the rate; 0.5 in the paper.
+    pub decrease_alpha_ratio: f64,
     /// Smallest new rate as a share of the old one at a cut; 0.5 is a halving at most.
     pub min_decrease_ratio: f64,
     /// Period of the increase timer; 0 is off.
@@ -50,15 +55,25 @@ pub struct DcqcnConfig {
     pub hyper_increase_bps: u64,
     /// The hyper step is multiplied by the number of hyper stages (paper) or constant.
     pub hyper_increase_multiplies: bool,
+    /// In hyper increase, timer and byte counter run so many times as fast; at least 1.
+    pub hyper_increase_speedup: u32,
     /// Without a byte counter the timer alone leads to hyper increase (HPCC's ns-3); otherwise
     /// hyper increase takes both counters, so that there is none without one of them (paper).
     pub hyper_increase_by_timer: bool,
     /// When a cut also lowers the target rate to the current rate.
     pub clamp_target_rate: ClampTargetRate,
+    /// At the first increase after a cut, a target rate above ten times the current rate is divided by
+    /// this instead of raised; 1 never is. Source: quantized congestion notification.
+    pub high_target_divisor: u32,
     /// Rate set by the first notification; 0 leaves the rate as it is.
     pub rate_on_first_cnp_bps: u64,
     /// Lower bound of the rate.
     pub min_rate_bps: u64,
+    /// Upper bound of the rate, where a sender starts; 0 is the line rate.
+    pub max_rate_bps: u64,
+    /// A packet that waits for its time takes a changed rate at once; otherwise it keeps the time
+    /// computed when the one before it left.
+    pub rearms_pacer: bool,
 }
 
 /// Swift's parameters. Windows are counted in packets and may be fractions of one.

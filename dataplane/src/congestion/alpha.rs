@@ -1,15 +1,16 @@
 //! The congestion estimate of DCQCN, decayed only when somebody looks.
 //!
 //! The decay needs no timer: `k` silent periods multiply the estimate by `(1-g)^k`, whenever that is
-//! computed. So an idle queue pair costs nothing.
+//! computed. So an idle queue pair costs nothing. Where an implementation counts in integers, so does
+//! the estimate: every update is rounded down, and the steps of `k` periods are taken one by one
+//! until nothing is left.
 
 use crate::config::{AlphaUpdate, DcqcnConfig};
 
 /// The estimate and the time up to which it is decayed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alpha {
-    value: f64,
-    g: f64,
+    value: Value,
     period_ps: u64,
     update: AlphaUpdate,
     /// Start of the running period.
@@ -22,8 +23,7 @@ impl Alpha {
     /// The estimate before the first notification.
     pub fn new(config: &DcqcnConfig) -> Self {
         Self {
-            value: config.initial_alpha,
-            g: config.g,
+            value: Value::new(config),
             period_ps: config.alpha_update_period_ps.max(1),
             update: config.alpha_update,
             period_start_ps: 0,
@@ -36,7 +36,7 @@ impl Alpha {
     pub fn start(&mut self, now_ps: u64) {
         self.period_start_ps = now_ps;
         if self.update == AlphaUpdate::OnCnp {
-            self.rise();
+            self.value.rise();
         }
     }
 
@@ -45,16 +45,11 @@ impl Alpha {
         self.advance(now_ps);
         match self.update {
             AlphaUpdate::OnCnp => {
-                self.rise();
+                self.value.rise();
                 self.period_start_ps = now_ps;
             }
             AlphaUpdate::Periodic => self.notified = true,
         }
-    }
-
-    /// `alpha = (1-g) alpha + g`. Source: Zhu et al., SIGCOMM 2015, equation 1.
-    fn rise(&mut self) {
-        self.value = (1.0 - self.g) * self.value + self.g;
     }
 
     /// End all periods up to `now_ps`.
@@ -66,47 +61,79 @@ impl Alpha {
         }
         self.period_start_ps += periods * self.period_ps;
         if std::mem::take(&mut self.notified) {
-            self.rise();
+            self.value.rise();
             periods -= 1;
         }
-        self.value *= decay(self.g, periods);
+        self.value.decay(periods);
     }
 
     /// The estimate as of the last `advance`.
     #[inline]
     pub fn value(&self) -> f64 {
-        self.value
+        self.value.ratio()
     }
 }
 
-/// `(1-g)^periods`. Source: Zhu et al., SIGCOMM 2015, equation 2.
-///
-/// Multiplications alone, in a fixed order: `f64::powi` may differ in the last bit from one machine
-/// or compiler to the next, and a prediction must not.
-#[inline]
-fn decay(g: f64, periods: u64) -> f64 {
-    let (mut factor, mut square, mut left) = (1.0, 1.0 - g, periods);
-    while left > 0 {
-        if left & 1 == 1 {
-            factor *= square;
-        }
-        square *= square;
-        left >>= 1;
-    }
-    factor
+/// Most binary digits behind the point: products stay within 64 bits.
+pub const MAX_FRACTION_BITS: u32 = 30;
+
+/// A number from 0 to 1, real or with so many binary digits behind the point.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Real { value: f64, g: f64 },
+    Fixed { value: u64, kept: u64, bits: u32 },
 }
 
-#[cfg(test)]
-mod tests {
-    use super::decay;
-
-    #[test]
-    fn silent_periods_decay_like_as_many_multiplications() {
-        for (g, periods) in [(1.0 / 256.0, 1000_u64), (1.0 / 16.0, 55), (0.5, 1), (1.0, 3)] {
-            let one_by_one = (0..periods).fold(1.0, |factor, _| factor * (1.0 - g));
-            assert!((decay(g, periods) - one_by_one).abs() <= 1e-13 * one_by_one);
+impl Value {
+    fn new(config: &DcqcnConfig) -> Self {
+        let (value, g) = (config.initial_alpha, config.g);
+        match config.alpha_fraction_bits.min(MAX_FRACTION_BITS) {
+            0 => Self::Real { value, g },
+            bits => {
+                let one = (1u64 << bits) as f64;
+                let rounded = |ratio: f64| (ratio * one).round() as u64;
+                Self::Fixed { value: rounded(value), kept: rounded(1.0 - g), bits }
+            }
         }
-        assert_eq!(decay(0.25, 0), 1.0);
-        assert_eq!(decay(1.0 / 256.0, u64::MAX), 0.0);
     }
+
+    /// `alpha = (1-g) alpha + g`. Source: Zhu et al., SIGCOMM 2015, equation 1; in integers as mlx5's
+    /// parameters describe it, `alpha = G alpha / 1024 + (1024 - G)`.
+    fn rise(&mut self) {
+        match self {
+            Self::Real { value, g } => *value = (1.0 - *g) * *value + *g,
+            Self::Fixed { value, kept, bits } => {
+                *value = ((*value * *kept) >> *bits) + ((1 << *bits) - *kept);
+            }
+        }
+    }
+
+    /// `alpha = (1-g)^periods alpha`. Source: Zhu et al., SIGCOMM 2015, equation 2.
+    #[inline]
+    fn decay(&mut self, periods: u64) {
+        match self {
+            Self::Real { value, g } => *value *= (1.0 - *g).powi(exponent(periods)),
+            Self::Fixed { value, kept, bits } => {
+                for _ in 0..periods {
+                    let next = (*value * *kept) >> *bits;
+                    if next == *value {
+                        break;
+                    }
+                    *value = next;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn ratio(&self) -> f64 {
+        match *self {
+            Self::Real { value, .. } => value,
+            Self::Fixed { value, bits, .. } => value as f64 / (1u64 << bits) as f64,
+        }
+    }
+}
+
+fn exponent(periods: u64) -> i32 {
+    periods.min(i32::MAX as u64) as i32
 }

@@ -20,6 +20,7 @@ const NEVER_PS: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     config: DcqcnConfig,
+    /// The line rate, or the configured upper bound if that is lower.
     line_rate_bps: u64,
     current_rate_bps: u64,
     target_rate_bps: u64,
@@ -40,6 +41,10 @@ pub struct Dcqcn {
 impl Dcqcn {
     /// A sender that was never notified.
     pub fn new(config: &DcqcnConfig, line_rate_bps: u64) -> Self {
+        let line_rate_bps = match config.max_rate_bps {
+            0 => line_rate_bps,
+            max_rate_bps => line_rate_bps.min(max_rate_bps),
+        };
         Self {
             config: *config,
             line_rate_bps,
@@ -111,12 +116,13 @@ impl Dcqcn {
         self.cut(at_ps);
     }
 
-    /// `R_C = R_C (1 - alpha/2)`, `R_T` as the clamp says.
+    /// `R_C = R_C (1 - alpha/2)` in the paper, `R_T` as the clamp says.
     fn cut(&mut self, now_ps: u64) {
         if self.clamps_target() {
             self.target_rate_bps = self.current_rate_bps;
         }
-        let factor = (1.0 - self.alpha.value() / 2.0).max(self.config.min_decrease_ratio);
+        let decrease = self.alpha.value() * self.config.decrease_alpha_ratio;
+        let factor = (1.0 - decrease).max(self.config.min_decrease_ratio);
         let rate_bps = (self.current_rate_bps as f64 * factor).round() as u64;
         self.current_rate_bps = self.clip(rate_bps).min(self.current_rate_bps);
         self.time_stages = 0;
@@ -141,30 +147,48 @@ impl Dcqcn {
 
     /// One more increase of the counter that `stages` selects.
     fn count_increase(&mut self, stages: fn(&mut Self) -> &mut u32) {
+        let is_first = *stages(self) == 0;
         match self.config.stage_count {
             StageCount::BeforeCompare => {
                 *stages(self) = stages(self).saturating_add(1);
-                self.increase();
+                self.increase(is_first);
             }
             StageCount::AfterCompare => {
-                self.increase();
+                self.increase(is_first);
                 *stages(self) = stages(self).saturating_add(1);
             }
         }
     }
 
-    /// Fast recovery, additive or hyper increase by the stage counters.
-    fn increase(&mut self) {
-        let threshold = self.config.fast_recovery_stages;
+    /// The lower and the higher of the stage counters.
+    fn stages(&self) -> (u32, u32) {
         let timer_decides =
             self.config.hyper_increase_by_timer && self.config.rate_increase_bytes == 0;
-        let (least, most) = if timer_decides {
+        if timer_decides {
             (self.time_stages, self.time_stages)
         } else if self.time_stages < self.byte_stages {
             (self.time_stages, self.byte_stages)
         } else {
             (self.byte_stages, self.time_stages)
-        };
+        }
+    }
+
+    /// How many times as fast timer and byte counter run in the present stage.
+    fn speedup(&self) -> u64 {
+        let is_hyper = self.config.hyper_increase_speedup > 1
+            && self.stages().0 > self.config.fast_recovery_stages;
+        if is_hyper { u64::from(self.config.hyper_increase_speedup) } else { 1 }
+    }
+
+    /// Period of the increase timer in the present stage.
+    fn increase_period_ps(&self) -> u64 {
+        (self.config.rate_increase_period_ps / self.speedup()).max(1)
+    }
+
+    /// Fast recovery, additive or hyper increase by the stage counters.
+    fn increase(&mut self, is_first: bool) {
+        let threshold = self.config.fast_recovery_stages;
+        let (least, most) = self.stages();
         let step_bps = if least > threshold {
             self.hyper_step_bps(least - threshold)
         } else if most >= threshold {
@@ -172,7 +196,12 @@ impl Dcqcn {
         } else {
             0
         };
-        self.target_rate_bps = self.clip(self.target_rate_bps.saturating_add(step_bps));
+        let divisor = u64::from(self.config.high_target_divisor.max(1));
+        let is_high = divisor > 1 && self.target_rate_bps / 10 > self.current_rate_bps;
+        self.target_rate_bps = self.clip(match is_first && is_high {
+            true => self.target_rate_bps / divisor,
+            false => self.target_rate_bps.saturating_add(step_bps),
+        });
         let middle_bps = (self.target_rate_bps + self.current_rate_bps).div_ceil(2);
         self.current_rate_bps = self.clip(middle_bps);
     }
@@ -201,16 +230,18 @@ impl Dcqcn {
             } else if self.is_at_line_rate() {
                 self.count_idle_increases(now_ps.min(self.next_cut_ps - 1));
             } else {
-                self.next_increase_ps += self.config.rate_increase_period_ps;
+                let at_ps = self.next_increase_ps;
                 self.count_increase(|own| &mut own.time_stages);
+                self.next_increase_ps = at_ps + self.increase_period_ps();
             }
         }
     }
 
     /// Count the timer's increases up to `now_ps`, which change no rate.
     fn count_idle_increases(&mut self, now_ps: u64) {
-        let period_ps = self.config.rate_increase_period_ps;
-        let count = (now_ps - self.next_increase_ps) / period_ps + 1;
+        let period_ps = self.increase_period_ps();
+        let can_change = self.config.hyper_increase_speedup > 1;
+        let count = if can_change { 1 } else { (now_ps - self.next_increase_ps) / period_ps + 1 };
         self.next_increase_ps += count * period_ps;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.time_stages = self.time_stages.saturating_add(count);
@@ -238,12 +269,15 @@ impl CongestionControl for Dcqcn {
             return;
         }
         self.advance(now_ps);
-        let stage_bytes = self.config.rate_increase_bytes;
-        if stage_bytes == 0 {
+        if self.config.rate_increase_bytes == 0 {
             return;
         }
         self.sent_bytes += u64::from(wire_bytes);
-        while self.sent_bytes >= stage_bytes {
+        loop {
+            let stage_bytes = (self.config.rate_increase_bytes / self.speedup()).max(1);
+            if self.sent_bytes < stage_bytes {
+                return;
+            }
             self.sent_bytes -= stage_bytes;
             self.count_increase(|own| &mut own.byte_stages);
         }
@@ -265,6 +299,10 @@ impl CongestionControl for Dcqcn {
     #[inline]
     fn rate_bps(&self) -> u64 {
         self.current_rate_bps
+    }
+
+    fn rearms_pacer(&self) -> bool {
+        self.config.rearms_pacer
     }
 
     fn window_bytes(&self) -> Option<u64> {

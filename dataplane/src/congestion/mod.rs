@@ -13,6 +13,7 @@ pub mod fixed_rate;
 pub mod notification_point;
 pub mod swift;
 
+pub use alpha::MAX_FRACTION_BITS;
 pub use dcqcn::Dcqcn;
 pub use fixed_rate::FixedRate;
 pub use notification_point::{FlowKey, NotificationPoint};
@@ -62,6 +63,11 @@ pub trait CongestionControl {
 
     /// The rate that holds.
     fn rate_bps(&self) -> u64;
+
+    /// A packet that waits for its time takes a changed rate at once.
+    fn rearms_pacer(&self) -> bool {
+        true
+    }
 
     /// Payload bytes that may be unacknowledged; `None` is no limit.
     fn window_bytes(&self) -> Option<u64>;
@@ -146,6 +152,10 @@ impl CongestionControl for Controller {
     #[inline]
     fn rate_bps(&self) -> u64 {
         dispatch!(self, algorithm => algorithm.rate_bps())
+    }
+
+    fn rearms_pacer(&self) -> bool {
+        dispatch!(self, algorithm => algorithm.rearms_pacer())
     }
 
     #[inline]

@@ -2,9 +2,11 @@
 
 use super::error::ConfigError;
 use crate::config::{
-    AdaptiveRetransmissionConfig, EventTrigger, ImpairmentConfig, JobConfig, LinkChange,
-    LinkChangeConfig, LinkEnd, LinkEventConfig, NodeId, ReroutingConfig, SwitchConfig,
+    AdaptiveRetransmissionConfig, CongestionControlConfig, EventTrigger, ImpairmentConfig,
+    JobConfig, LinkChange, LinkChangeConfig, LinkEnd, LinkEventConfig, NodeId, ReroutingConfig,
+    SwitchConfig,
 };
+use crate::congestion::MAX_FRACTION_BITS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One direction of a link. Direction `2 * link` leaves end a, `2 * link + 1` leaves end b.
@@ -153,6 +155,17 @@ const MAX_QPS_PER_PEER: u32 = 64;
 /// Data classes, at most: one for each priority.
 const MAX_DATA_CLASSES: usize = 8;
 
+fn is_sound(control: &CongestionControlConfig) -> bool {
+    match control {
+        CongestionControlConfig::Dcqcn(dcqcn) => {
+            dcqcn.alpha_fraction_bits <= MAX_FRACTION_BITS
+                && dcqcn.hyper_increase_speedup >= 1
+                && dcqcn.high_target_divisor >= 1
+        }
+        CongestionControlConfig::Swift(_) | CongestionControlConfig::FixedRate { .. } => true,
+    }
+}
+
 /// The exponents of an adaptive timer are those of 32 bits.
 fn has_exponents(adaptive: AdaptiveRetransmissionConfig) -> bool {
     let exponents = [adaptive.initial_exponent, adaptive.min_exponent, adaptive.max_exponent];
@@ -163,6 +176,8 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
     let transport = &config.transport;
     let classes = &config.classes;
     let further = &config.further_classes;
+    let mut controls =
+        (0..config.data_classes()).map(|class| config.congestion_control_of(class as u8));
     let priorities = [classes.data_priority, classes.ack_priority, classes.cnp_priority];
     let checks = [
         ([256, 512, 1024, 2048, 4096].contains(&transport.mtu_bytes), "mtu_bytes"),
@@ -174,6 +189,7 @@ fn check_parameters(config: &JobConfig) -> Result<(), ConfigError> {
         (transport.adaptive_retransmission.is_none_or(has_exponents), "adaptive_retransmission"),
         (priorities.iter().all(|&priority| priority < 8), "priorities of the classes"),
         (further.iter().all(|class| class.priority < 8 && class.dscp < 64), "further_classes"),
+        (controls.all(is_sound), "congestion_control"),
         (further.len() < MAX_DATA_CLASSES, "number of further_classes"),
         (config.telemetry.sample_interval_ps >= 1, "sample_interval_ps"),
         (config.telemetry.max_samples >= 2, "max_samples"),

@@ -163,6 +163,68 @@ fn the_target_is_clamped_only_after_an_increase_where_so_chosen() {
 }
 
 #[test]
+fn a_cut_lowers_the_rate_by_the_chosen_share_of_alpha() {
+    let after_cut = |decrease_alpha_ratio| {
+        let config = DcqcnConfig { decrease_alpha_ratio, min_decrease_ratio: 0.0, ..paper() };
+        let mut sender = Dcqcn::new(&config, 40 * GBPS);
+        sender.handle_cnp(0);
+        sender.rate_bps()
+    };
+    // rpg_gd 11, 12 and 13.
+    assert_eq!([0.5, 0.25, 0.125].map(after_cut), [20 * GBPS, 30 * GBPS, 35 * GBPS]);
+}
+
+#[test]
+fn a_sender_starts_at_its_maximum_rate_and_never_exceeds_it() {
+    let config = DcqcnConfig { max_rate_bps: 10 * GBPS, ..by_time_only() };
+    let mut sender = Dcqcn::new(&config, 40 * GBPS);
+    assert_eq!(sender.rate_bps(), 10 * GBPS);
+    sender.handle_cnp(0);
+    sender.handle_timeout(1_000_000 * US);
+    assert_eq!(sender.rate_bps(), 10 * GBPS);
+    assert_eq!(Dcqcn::new(&config, GBPS).rate_bps(), GBPS);
+}
+
+#[test]
+fn hyper_increase_may_run_timer_and_byte_counter_faster() {
+    let config = DcqcnConfig {
+        fast_recovery_stages: 1,
+        hyper_increase_speedup: 2,
+        stage_count: StageCount::AfterCompare,
+        ..paper()
+    };
+    let mut sender = Dcqcn::new(&config, 400 * GBPS).with_rates(20 * GBPS, 20 * GBPS);
+    sender.handle_cnp(0);
+    sender.handle_sent(US, 20_000_000);
+    // The timer is behind: its second event is 55 us after the first, the third half of that.
+    let mut times_us = Vec::new();
+    for _ in 0..4 {
+        let at_ps = sender.poll_timeout().expect("below the line rate");
+        times_us.push(at_ps as f64 / US as f64);
+        sender.handle_timeout(at_ps);
+    }
+    assert_eq!(times_us, [55.0, 110.0, 137.5, 165.0]);
+    let before_bps = sender.sample(165 * US).target_rate_bps;
+    sender.handle_sent(166 * US, 5_000_000);
+    assert_eq!(sender.sample(166 * US).target_rate_bps, before_bps + 200_000_000);
+}
+
+#[test]
+fn a_target_far_above_the_rate_may_be_lowered_at_the_first_increase() {
+    let target_after = |high_target_divisor, current_bps| {
+        let clamp_target_rate = ClampTargetRate::AfterIncrease;
+        let config = DcqcnConfig { high_target_divisor, clamp_target_rate, ..by_time_only() };
+        let mut sender = Dcqcn::new(&config, 400 * GBPS).with_rates(2 * current_bps, 200 * GBPS);
+        sender.handle_cnp(0);
+        sender.handle_timeout(55 * US);
+        sender.sample(55 * US).target_rate_bps / GBPS
+    };
+    assert_eq!(target_after(8, 10 * GBPS), 25);
+    assert_eq!(target_after(8, 30 * GBPS), 200);
+    assert_eq!(target_after(1, 10 * GBPS), 200);
+}
+
+#[test]
 fn a_controller_is_the_configured_algorithm() {
     let fixed = CongestionControlConfig::FixedRate { rate_bps: Some(7) };
     assert_eq!(Controller::new(&fixed, 100).rate_bps(), 7);

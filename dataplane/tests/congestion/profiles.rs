@@ -31,6 +31,12 @@ pub fn paper() -> DcqcnConfig {
         clamp_target_rate: ClampTargetRate::Always,
         rate_on_first_cnp_bps: 0,
         min_rate_bps: 10_000_000,
+        alpha_fraction_bits: 0,
+        decrease_alpha_ratio: 0.5,
+        hyper_increase_speedup: 1,
+        high_target_divisor: 1,
+        max_rate_bps: 0,
+        rearms_pacer: true,
     }
 }
 
@@ -55,6 +61,12 @@ pub fn mlx5() -> DcqcnConfig {
         clamp_target_rate: ClampTargetRate::AfterIncrease,
         rate_on_first_cnp_bps: 0,
         min_rate_bps: 1_000_000,
+        alpha_fraction_bits: 0,
+        decrease_alpha_ratio: 0.5,
+        hyper_increase_speedup: 1,
+        high_target_divisor: 1,
+        max_rate_bps: 0,
+        rearms_pacer: true,
     }
 }
 

@@ -54,20 +54,26 @@ fn dcqcn() -> impl Strategy<Value = DcqcnConfig> {
         any::<[bool; 3]>(),
         prop_oneof![Just(0), Just(4 * US), Just(50 * US)],
         0_u64..50,
+        (0_u32..=30, 1_u32..4, prop_oneof![Just(1_u32), Just(8)]),
     );
-    options.prop_map(|(base, alpha_update, stage_count, clamp, flags, period_ps, first_gbps)| {
-        DcqcnConfig {
-            alpha_update,
-            stage_count,
-            clamp_target_rate: clamp,
-            cut_uses_old_alpha: flags[0],
-            hyper_increase_multiplies: flags[1],
-            hyper_increase_by_timer: flags[2],
-            rate_decrease_period_ps: period_ps,
-            rate_on_first_cnp_bps: first_gbps * GBPS,
-            ..base
-        }
-    })
+    options.prop_map(
+        |(base, alpha_update, stage_count, clamp, flags, period_ps, first_gbps, more)| {
+            DcqcnConfig {
+                alpha_fraction_bits: more.0,
+                hyper_increase_speedup: more.1,
+                high_target_divisor: more.2,
+                alpha_update,
+                stage_count,
+                clamp_target_rate: clamp,
+                cut_uses_old_alpha: flags[0],
+                hyper_increase_multiplies: flags[1],
+                hyper_increase_by_timer: flags[2],
+                rate_decrease_period_ps: period_ps,
+                rate_on_first_cnp_bps: first_gbps * GBPS,
+                ..base
+            }
+        },
+    )
 }
 
 proptest! {

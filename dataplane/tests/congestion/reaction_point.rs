@@ -1,4 +1,5 @@
-//! Deterministic vectors of a single reaction point, computed independently of this code.
+//! Deterministic vectors of a single reaction point, computed independently of this code: T5, which is
+//! V-a to V-e.
 
 use crate::profiles::{GBPS, US, mlx5, paper};
 use _native::config::{DcqcnConfig, StageCount};
@@ -27,7 +28,7 @@ fn assert_close(actual: &[f64], expected: &[f64], tolerance: f64) {
 }
 
 #[test]
-fn one_notification_halves_the_rate_and_recovery_doubles_back() {
+fn v_a_one_notification_halves_the_rate_and_recovery_doubles_back() {
     let mut sender = Dcqcn::new(&five_steps(), 40 * GBPS);
     sender.handle_cnp(0);
     let cut = sender.sample(0);
@@ -39,7 +40,7 @@ fn one_notification_halves_the_rate_and_recovery_doubles_back() {
 }
 
 #[test]
-fn two_notifications_quarter_the_rate_and_additive_increase_follows_recovery() {
+fn v_b_two_notifications_quarter_the_rate_and_additive_increase_follows_recovery() {
     let mut sender = Dcqcn::new(&five_steps(), 100 * GBPS).with_rates(40 * GBPS, 40 * GBPS);
     sender.handle_cnp(0);
     sender.handle_cnp(0);
@@ -62,7 +63,7 @@ fn two_notifications_quarter_the_rate_and_additive_increase_follows_recovery() {
 }
 
 #[test]
-fn the_estimate_decays_by_g_in_each_silent_period() {
+fn v_b_the_estimate_decays_by_g_in_each_silent_period() {
     let mut sender = Dcqcn::new(&five_steps(), 100 * GBPS);
     sender.handle_cnp(0);
     sender.handle_cnp(0);
@@ -79,7 +80,7 @@ fn settled_alpha(period_ps: u64) -> f64 {
 }
 
 #[test]
-fn regular_notifications_settle_the_estimate() {
+fn v_c_regular_notifications_settle_the_estimate() {
     let settled = [100, 300, 340].map(|period_us| settled_alpha(period_us * US));
     assert_close(&settled, &[0.50097847, 0.16830170, 0.14453999], 5e-9);
     assert_close(&[settled_alpha(50 * US)], &[1.0], 1e-12);
@@ -96,7 +97,7 @@ fn settled_rate(config: &DcqcnConfig, line_rate_bps: u64) -> f64 {
 }
 
 #[test]
-fn regular_notifications_settle_the_rate_where_order_and_recovery_steps_say() {
+fn v_d_regular_notifications_settle_the_rate_where_order_and_recovery_steps_say() {
     let old_alpha = five_steps();
     let new_alpha = DcqcnConfig { cut_uses_old_alpha: false, ..old_alpha };
     let four_steps = |config| DcqcnConfig { stage_count: StageCount::BeforeCompare, ..config };
@@ -109,7 +110,7 @@ fn regular_notifications_settle_the_rate_where_order_and_recovery_steps_say() {
 
 /// Rates in Mb/s after cuts, with a notification in every period of 4 us.
 #[test]
-fn cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
+fn v_e_cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
     let frozen = DcqcnConfig { g: 0.0, ..mlx5() };
     let mut sender = Dcqcn::new(&frozen, 100 * GBPS);
     let mut rates = Vec::new();
@@ -125,9 +126,65 @@ fn cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
 }
 
 #[test]
-fn the_estimate_of_mlx5_halves_in_141_microseconds() {
+fn v_e_the_estimate_of_mlx5_halves_in_141_microseconds() {
     let mut sender = Dcqcn::new(&mlx5(), 100 * GBPS);
     sender.handle_cnp(0);
     let alpha = |us: u64| sender.sample(us * US).alpha / (1023.0 / 1024.0);
     assert!(alpha(141) > 0.5 && alpha(142) < 0.5);
+}
+
+/// mlx5 with an estimate in 1/1024, updated once in each period of the cuts.
+fn integers() -> DcqcnConfig {
+    DcqcnConfig { alpha_fraction_bits: 10, alpha_update_period_ps: 4 * US, ..mlx5() }
+}
+
+/// With a notification in each period the integer estimate stays at 1023: 1019 x 1023 / 1024 is 1018,
+/// and 5 are added. So every cut keeps 1 - 1023 / 2048 of the rate, without the minimum of one half.
+#[test]
+fn v_e_integer_estimate_cuts_by_1023_of_2048_at_every_notification() {
+    let mut sender = Dcqcn::new(&integers(), 100 * GBPS);
+    sender.handle_cnp(0);
+    let mut rates = Vec::new();
+    for period in 0..6 {
+        sender.handle_cnp(4 * US * period + 2 * US);
+        sender.handle_timeout(4 * US * (period + 1));
+        assert_eq!(sender.sample(4 * US * (period + 1)).alpha, 1023.0 / 1024.0);
+        rates.push(sender.rate_bps() as f64 / 1e6);
+    }
+    let expected = [50048.828, 25048.852, 12536.657, 6274.450, 3140.289, 1571.678];
+    assert_close(&rates, &expected, 5e-4);
+}
+
+#[test]
+fn v_e_integer_estimate_is_rounded_down_in_each_silent_period() {
+    let mut sender = Dcqcn::new(&integers(), 100 * GBPS);
+    sender.handle_cnp(0);
+    let alpha = |periods: u64| sender.sample(4 * US * periods).alpha * 1024.0;
+    let steps = [0, 1, 2, 10, 100, 200, 500];
+    assert_eq!(steps.map(alpha), [1023.0, 1018.0, 1013.0, 973.0, 590.0, 329.0, 0.0]);
+    assert_eq!(alpha(1_000_000_000), 0.0);
+}
+
+/// The estimate in 1/1024 after growing from 0 with a notification in each of 3000 periods.
+fn grown_alpha(alpha_fraction_bits: u32) -> f64 {
+    let config = DcqcnConfig { initial_alpha: 0.0, alpha_fraction_bits, ..integers() };
+    let mut sender = Dcqcn::new(&config, 100 * GBPS);
+    (0..3000).for_each(|period| sender.handle_cnp(4 * US * period));
+    sender.sample(4 * US * 3000).alpha * 1024.0
+}
+
+#[test]
+fn v_e_integer_estimate_sticks_at_820_and_sixteen_binary_digits_do_not() {
+    assert_eq!(grown_alpha(10), 820.0);
+    assert!(grown_alpha(16) > 1020.0, "{}", grown_alpha(16));
+    assert!((grown_alpha(30) - grown_alpha(0)).abs() < 0.01);
+}
+
+#[test]
+fn v_e_the_number_of_periods_at_a_time_does_not_matter() {
+    let mut often = Dcqcn::new(&integers(), 100 * GBPS);
+    often.handle_cnp(0);
+    let seldom = often.clone();
+    (1..=300).for_each(|period| often.handle_timeout(4 * US * period));
+    assert_eq!(often.sample(1200 * US).alpha, seldom.sample(1200 * US).alpha);
 }

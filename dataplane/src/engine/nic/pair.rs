@@ -115,10 +115,12 @@ impl Pair {
         }
     }
 
-    /// Adopt the controller's rate; true if it changed.
+    /// Adopt the controller's rate; true if the packet that waits for its time has a new one.
     pub fn update_rate(&mut self) -> bool {
-        let rate_bps = self.controller.as_ref().map_or(self.rate_bps, Controller::rate_bps);
-        std::mem::replace(&mut self.rate_bps, rate_bps) != rate_bps
+        let Some(controller) = &self.controller else { return false };
+        let rate_bps = controller.rate_bps();
+        let is_new = std::mem::replace(&mut self.rate_bps, rate_bps) != rate_bps;
+        is_new && controller.rearms_pacer()
     }
 
     /// The next packet may not start before. Rates count what a frame occupies on the line,

@@ -65,6 +65,7 @@ def job_config(lab: Lab, fabric: Fabric, *, seed: int) -> dict[str, Any]:
             "sample_interval_ps": lab.telemetry.sample_interval_ns * 1000,
             "max_samples": lab.telemetry.max_samples,
             "flow_paths": lab.telemetry.flow_paths,
+            "max_pauses": lab.telemetry.max_pauses,
         },
         "impairments": _impairments(lab, fabric),
         "rerouting": {

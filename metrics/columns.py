@@ -163,6 +163,24 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         expected_max_over_mean | ratio | largest expected load per weight / mean of the group
         max_over_mean | ratio | largest load per weight / mean of the group
     """),
+    "pauses": _columns("""
+        pause | | number of the pause in the run
+        begin_ns | ns | the ingress reached its threshold
+        end_ns | ns | it was told to resume; null if it was paused at the end
+        switch | | switch that asked for the pause
+        port | | port of the ingress
+        priority | | 0 to 7
+        link | | link at that port
+        paused | | who was paused: a NIC, or switch:port
+        held_bytes | bytes | of the ingress, stored when the pause began
+        max_held_bytes | bytes | most of the ingress stored until its end, headroom included
+        cause_port | | port of the egress queue that held most of them
+        cause_towards | | node at the other end of that port's link
+        cause_bytes | bytes | of the ingress in that queue
+        cause_depth_bytes | bytes | depth of that queue
+        cause_waited_ns | ns | how long the queue's first frame had waited
+        parent | | number of the pause that this one follows from; null if its cause is congested
+    """),
     "timeline": _columns("""
         rank | | rank
         row | | row of the rank's trace; null if there is none

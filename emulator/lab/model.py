@@ -187,6 +187,9 @@ class Telemetry(LabPart):
     """Samples kept per series."""
     flow_paths: bool = True
     """Count, for every flow, packets and bytes on each link that it crosses."""
+    max_pauses: Annotated[int, Field(ge=0, le=1_000_000)] = 16_384
+    """Pauses (PFC) of its neighbours that each switch keeps with their causes; later ones are
+    counted."""
 
 
 class Lab(LabPart):

@@ -16,6 +16,7 @@ import polars as pl
 from dataplane.errors import InputError, Problem
 from metrics.analysis.ecmp import ECMP_SCHEMA
 from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, PATH_SCHEMA
+from metrics.records.pauses import PAUSE_SCHEMA
 
 __all__ = ["FORMAT", "RUN_FILE", "TABLES", "RunRecords", "load", "store"]
 
@@ -24,6 +25,7 @@ FORMAT = 1
 RUN_FILE = "run.json"
 TABLES = (
     "collectives", "flows", "links", "queues", "qps", "timeline", "flow_links", "paths", "ecmp",
+    "pauses",
 )  # fmt: skip
 
 
@@ -79,6 +81,11 @@ class RunRecords:
     def ecmp(self) -> pl.DataFrame:
         """Expected and actual load of every equal-cost port; empty if flows weren't counted."""
         return self._optional("ecmp", ECMP_SCHEMA)
+
+    @cached_property
+    def pauses(self) -> pl.DataFrame:
+        """Pauses that switches asked for, with their causes; empty if they weren't kept."""
+        return self._optional("pauses", PAUSE_SCHEMA)
 
     def _optional(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """A table that directories of earlier versions don't have."""

@@ -13,12 +13,14 @@ from metrics.analysis.ecmp import ecmp_shares
 from metrics.analysis.flow_paths import flow_paths
 from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
+from metrics.analysis.pause_trees import pause_trees, trees_as_json
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.findings import findings
 from metrics.records.flows import flow_table
 from metrics.records.link_events import link_event_findings, link_event_rows, lost_packets
 from metrics.records.operations import Operations, ProgramLike
+from metrics.records.pauses import pause_table
 from metrics.records.series import fabric_names, flow_link_table, link_table, qp_table, queue_table
 from metrics.records.storage import RunRecords, load, store
 from metrics.records.timeline import RowNames, timeline_table
@@ -63,10 +65,14 @@ def write_records(
         "flow_links": crossed,
         "paths": flow_paths(crossed),
         "ecmp": ecmp_shares(config, crossed),
+        "pauses": pause_table(
+            engine.get("pauses", {}), engine.get("pause_causes", {}), config, fabric
+        ),
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)
     facts["rank_time_shares"] = _mean_shares(tables["timeline"], facts["emulated_ns"])
+    facts["pause_trees"] = _pause_trees(tables["pauses"], engine, facts["emulated_ns"])
     store(Path(directory), facts, tables)
     return load(directory)
 
@@ -132,6 +138,15 @@ def _mean_shares(timeline: pl.DataFrame, emulated_ns: int) -> dict[str, float]:
     return {
         name: sum(share[name] for share in shares) / len(shares) for name in (shares or [{}])[0]
     }
+
+
+def _pause_trees(
+    pauses: pl.DataFrame, engine: Mapping[str, Any], emulated_ns: int
+) -> dict[str, Any]:
+    """Who paused whom, the trees with most paused time, and how many pauses were not kept."""
+    left_out = int(np.sum(engine.get("lost_pauses", {}).get("left_out", [0])))
+    trees = pause_trees(pauses, emulated_ns)
+    return {"trees": trees_as_json(trees), "count": len(trees), "pauses_left_out": left_out}
 
 
 def _failures(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

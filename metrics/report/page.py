@@ -9,12 +9,23 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from metrics.analysis.loads import link_loads
+from metrics.analysis.pause_trees import pause_trees
 from metrics.fluid import is_fluid
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
-from metrics.report import facts, path_tables, provenance, tables
-from metrics.report.charts import distributions, ecmp, links, marks, paths, queues, ranks, rates
+from metrics.report import facts, path_tables, pause_tables, provenance, tables
+from metrics.report.charts import (
+    distributions,
+    ecmp,
+    links,
+    marks,
+    paths,
+    pauses,
+    queues,
+    ranks,
+    rates,
+)
 from metrics.report.drawing import network_drawing
 from metrics.report.figure import Chart
 from metrics.report.kernel_table import kernel_table
@@ -39,6 +50,7 @@ def write_report(directory: Path | str | RunRecords) -> Path:
         _ranks(records),
         _fabric(records),
         _paths(records),
+        _pauses(records),
         _senders(records),
         _counters(records),
         _wall_clock(records),
@@ -235,6 +247,23 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
             element("p", note, class_="note"),
         ]
     return "Paths", Raw("".join(parts))
+
+
+def _pauses(records: RunRecords) -> tuple[str, Raw]:
+    """Who paused whom, from which congestion; nothing without pauses."""
+    if records.pauses.is_empty():
+        return "Pauses", Raw("")
+    end_ns = int(records.run.get("emulated_ns", 0))
+    trees = pause_trees(records.pauses, end_ns)
+    left_out = records.run.get("pause_trees", {}).get("pauses_left_out", 0)
+    body, note = pause_tables.pause_tree_table(trees, end_ns, left_out)
+    parts = [
+        element("div", chart_block(pauses.pause_picture(trees, end_ns)), class_="charts"),
+        element("h3", "Who paused whom"),
+        body,
+        element("p", note, class_="note"),
+    ]
+    return "Pauses", Raw("".join(parts))
 
 
 def _senders(records: RunRecords) -> tuple[str, Raw]:

@@ -113,4 +113,6 @@ pub struct TelemetryConfig {
     pub max_samples: u32,
     /// Count, for every flow, packets and bytes on every link that it crosses.
     pub flow_paths: bool,
+    /// Pauses of its neighbours that each switch keeps, with their causes; later ones are counted.
+    pub max_pauses: u32,
 }

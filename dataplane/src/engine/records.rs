@@ -98,6 +98,9 @@ impl<M: Medium> World<M> {
             ("queues", self.queue_table()),
             ("qps", self.qp_table()),
             ("flow_links", self.flow_link_table()),
+            ("pauses", self.pause_table()),
+            ("pause_causes", self.pause_cause_table()),
+            ("lost_pauses", self.lost_pause_table()),
             ("failures", self.failure_table()),
         ];
         if let Some(events) = self.link_events() {

@@ -3,6 +3,7 @@
 //! * [`port`]: one transmitter with its eight queues; strict priorities, weighted ones, pauses.
 //! * [`buffer`]: what may be stored, and when an ingress must be paused or may resume.
 //! * [`pause`]: the pause frames that one port owes its neighbour.
+//! * [`pause_log`]: which ingresses were paused, when, and which queues had filled.
 //! * [`marking`]: which packets leave with congestion experienced.
 //! * [`ecmp`], [`path`]: which of several ports a flow, a flowlet or a packet takes.
 //! * `link_state`: links that go down, come up or change their rate, and the ways around them.
@@ -20,7 +21,9 @@ mod link_state;
 pub mod marking;
 pub mod path;
 pub mod pause;
+pub mod pause_log;
 pub mod port;
+mod priorities;
 mod queue;
 mod routes;
 pub mod switch;
@@ -29,6 +32,7 @@ mod watchdog;
 
 pub use counters::{PortTotals, QueueSample, QueueTotals};
 pub use ecmp::EcmpHash;
+pub use pause_log::{PauseCause, PauseEvent, PauseLog};
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};
 pub use switch::{PortLink, Switch};
 

@@ -64,6 +64,17 @@ impl Queue {
         self.depth_bytes
     }
 
+    /// Bytes of the frames that came in at a port.
+    pub fn bytes_from(&self, ingress_port: u16) -> u64 {
+        let frames = self.frames.iter().filter(|queued| queued.ingress_port == ingress_port);
+        frames.map(|queued| u64::from(queued.wire_bytes)).sum()
+    }
+
+    /// When the first frame was queued; `None` while there is none.
+    pub fn oldest_ps(&self) -> Option<u64> {
+        self.frames.front().map(|queued| queued.enqueued_ps)
+    }
+
     /// Most bytes queued at once since the last call.
     pub fn take_max_depth_bytes(&mut self) -> u64 {
         std::mem::replace(&mut self.max_depth_bytes, self.depth_bytes)

@@ -5,7 +5,9 @@ use super::counters::{DropCause, PortTotals, QueueSample, QueueTotals};
 use super::ecmp::EcmpHash;
 use super::marking::mark;
 use super::path::PathSelector;
+use super::pause_log::PauseLog;
 use super::port::{Departure, Queued, bits};
+use super::priorities::priority_of_dscp;
 use super::routes::Routes;
 use super::switch_port::{Port, disciplines};
 use super::watchdog::{Finding, Watchdog};
@@ -53,6 +55,7 @@ pub struct Switch {
     /// Seed of the random number that each packet has at this switch.
     marking_seed: u64,
     watchdog: Option<Watchdog>,
+    pauses: PauseLog,
     /// Ports whose pause frames became due while another port was served.
     owing_ports: Vec<u16>,
 }
@@ -81,6 +84,7 @@ impl Switch {
             ecn,
             marking_seed: Random::new(job.seed, index as u64).next_u64(),
             watchdog: config.pfc_watchdog.map(|config| Watchdog::new(config, links.len())),
+            pauses: PauseLog::new(links.len(), job.telemetry.max_pauses),
             owing_ports: Vec::new(),
         }
     }
@@ -200,6 +204,10 @@ impl Switch {
         let frame = Frame::Roce(packet);
         let queued = Queued { frame, wire_bytes, ingress_port, enqueued_ps: now_ps };
         self.ports[usize::from(egress_port)].scheduler.push(priority, queued);
+        if self.buffer.is_lossless(priority) {
+            let held_bytes = self.buffer.ingress_bytes(ingress_port, priority);
+            self.pauses.stored(ingress_port, priority, held_bytes);
+        }
         if verdict == Verdict::StoredPause {
             self.pause_ingress(now_ps, ingress_port, priority, outputs);
         }
@@ -288,6 +296,7 @@ impl Switch {
     #[inline]
     fn release(&mut self, now_ps: u64, ingress_port: u16, priority: u8, wire_bytes: u32) {
         if self.buffer.release(ingress_port, priority, wire_bytes) {
+            self.pauses.end(now_ps, ingress_port, priority);
             self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
             self.owing_ports.push(ingress_port);
         }
@@ -300,6 +309,9 @@ impl Switch {
         priority: u8,
         outputs: &mut Vec<Output>,
     ) {
+        let held_bytes = self.buffer.ingress_bytes(port, priority);
+        let schedulers = self.ports.iter().map(|port| &port.scheduler);
+        self.pauses.begin(now_ps, (port, priority), held_bytes, schedulers);
         if let Some(at_ps) = self.ports[usize::from(port)].pause.assert(now_ps, priority) {
             outputs.push(Output::Wake { token: REFRESH_TOKEN | u32::from(port), at_ps });
         }
@@ -376,6 +388,11 @@ impl Switch {
         &self.buffer
     }
 
+    /// The pauses that it asked for.
+    pub fn pauses(&self) -> &PauseLog {
+        &self.pauses
+    }
+
     /// Bytes in an egress queue.
     pub fn depth_bytes(&self, port: u16, priority: u8) -> u64 {
         self.ports[usize::from(port)].scheduler.depth_bytes(priority)
@@ -405,18 +422,4 @@ impl Switch {
 fn check_wake(port: u16, priority: u8, at_ps: u64) -> Output {
     let token = CHECK_TOKEN | u32::from(priority) << PRIORITY_SHIFT | u32::from(port);
     Output::Wake { token, at_ps }
-}
-
-/// The priority that each DSCP is queued with: that of its class, 0 for all others. Where classes
-/// share a DSCP, data goes before acknowledgements, and those before notifications.
-fn priority_of_dscp(job: &JobConfig) -> [u8; 64] {
-    let classes = &job.classes;
-    let mut priorities = [0; 64];
-    priorities[usize::from(classes.cnp_dscp & 63)] = classes.cnp_priority & 7;
-    priorities[usize::from(classes.ack_dscp & 63)] = classes.ack_priority & 7;
-    for further in &job.further_classes {
-        priorities[usize::from(further.dscp & 63)] = further.priority & 7;
-    }
-    priorities[usize::from(classes.data_dscp & 63)] = classes.data_priority & 7;
-    priorities
 }

@@ -226,7 +226,8 @@ pub fn job(ports: u16, buffer_bytes: u64, priorities: Vec<PriorityConfig>) -> Jo
             "enabled": true, "cnp_interval_ps": 50 * US, "scope": "qp",
             "mode": "immediate_and_trailing", "cnp_on_nak": false,
         },
-        "telemetry": {"sample_interval_ps": 1_000_000, "max_samples": 16, "flow_paths": false},
+        "telemetry": {"sample_interval_ps": 1_000_000, "max_samples": 16, "flow_paths": false,
+            "max_pauses": 1000},
     });
     let mut job: JobConfig = serde_json::from_value(document).expect("the document is complete");
     job.switches[0].priorities = priorities;

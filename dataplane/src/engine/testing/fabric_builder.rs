@@ -41,6 +41,7 @@ impl FabricBuilder {
                 sample_interval_ps: PS_PER_US,
                 max_samples: 1000,
                 flow_paths: true,
+                max_pauses: 1000,
             },
         })
     }

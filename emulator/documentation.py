@@ -248,6 +248,10 @@ lab:
   time_dilation: 4000
 ```
 
+InfraGraph's annotations say ranks and addresses too: `lab export --annotations FILE` writes them
+for its `annotate_graph` (`rank` of every `xpu`, `ipaddress` of every `nic`), and the nodes of such
+a file are `annotations` of a binding.
+
 The exported containerlab file is for a rehearsal of cabling and control plane; `--switch-kind`,
 `--switch-image` and `--host-image` say what its nodes run.
 

@@ -46,6 +46,12 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="FILE",
         help="write what the format lacks there, for `lab import`",
     )
+    exporting.add_argument(
+        "--annotations",
+        type=Path,
+        metavar="FILE",
+        help="of InfraGraph: write ranks and addresses there, for its `annotate_graph`",
+    )
     images = Images()
     for option, default in (
         ("switch-kind", images.switch_kind),
@@ -78,7 +84,10 @@ def import_file(options: argparse.Namespace) -> None:
 
 def export_file(options: argparse.Namespace) -> None:
     """Export, and write the binding if it is wanted."""
-    _refuse_existing(options, options.out, options.binding)
+    _refuse_existing(options, options.out, options.binding, options.annotations)
+    if options.annotations is not None and options.format != "infragraph":
+        what = f"are InfraGraph's, and the format is {options.format}"
+        raise InputError(Problem("--annotations", what, "leave them out"))
     loaded = load(options.lab, options.set)
     images = Images(options.switch_kind, options.switch_image, options.host_image)
     as_json = options.out is not None and options.out.suffix == ".json"
@@ -86,6 +95,8 @@ def export_file(options: argparse.Namespace) -> None:
     _deliver(options.out, made.text)
     if options.binding is not None:
         _deliver(options.binding, made.binding_text)
+    if options.annotations is not None:
+        _deliver(options.annotations, made.annotation_text)
 
 
 def _refuse_existing(options: argparse.Namespace, *paths: Path | None) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataplane.errors import Problem
+from emulator.exchange.annotations import annotated
 from emulator.exchange.binding import Binding, BoundNic, BoundSwitch
 from emulator.exchange.graph import Graph, GraphEnd, GraphNode, Role, natural, plain_name
 from emulator.exchange.rules import LinkRules, RoleRules
@@ -121,37 +122,52 @@ class _Work:
     def _nics(self, hosts: list[GraphNode], used: dict[str, list[str]]) -> list[dict[str, Any]]:
         """NICs in the order of their ranks."""
         ends = [(host, GraphEnd(host.name, port)) for host in hosts for port in used[host.name]]
-        bound = self._bound_by_name(self.binding.nics, [self.graph.label(end) for _, end in ends])
-        given = {
-            label: nic.rank for label, (_, nic) in bound.items() if nic.rank is not None
-        }  # fmt: skip
-        ranks = _filled([given.get(self.graph.label(end)) for _, end in ends])
+        bound = self._bound_nics([end for _, end in ends])
+        ranks = _filled([bound[end][1].rank for _, end in ends])
         order = sorted(range(len(ends)), key=lambda index: (ranks[index], index))
         gapless = [ranks[index] for index in order] == list(range(len(order)))
         entries = []
         for place, index in enumerate(order):
             host, end = ends[index]
-            position, own = bound.get(self.graph.label(end), (None, None))
-            self._remember(("topology", "nics", place), host.path, "nics", position)
-            several = len(used[host.name]) > 1
-            entry = self._nic(host, end, own, several=several)
+            path, own = bound[end]
+            self._remember(("topology", "nics", place), host.path, path)
+            entry = self._nic(host, end, own, several=len(used[host.name]) > 1)
             entries.append(entry if gapless else entry | {"rank": ranks[index]})
         return entries
 
+    def _bound_nics(self, ends: list[GraphEnd]) -> dict[GraphEnd, tuple[KeyPath, BoundNic]]:
+        """What the binding says of every NIC, and where; annotations fill what `nics` leave."""
+        notes = annotated(self.binding.annotations, ends)
+        for position, what, remedy in notes.problems:
+            self._complain_bound(("annotations", position), what, remedy)
+        bound = self._bound_by_name(self.binding.nics, [self.graph.label(end) for end in ends])
+        found: dict[GraphEnd, tuple[KeyPath, BoundNic]] = {}
+        for end in ends:
+            label = self.graph.label(end)
+            noted = notes.values.get(end, {})
+            path: KeyPath = ("annotations", notes.positions[end]) if noted else ()
+            own = BoundNic(at=label, **noted)
+            if label in bound:
+                position, said = bound[label]
+                path = ("nics", position)
+                own = said.model_copy(update={k: v for k, v in noted.items()
+                                              if getattr(said, k) is None})  # fmt: skip
+            found[end] = (path, own)
+        return found
+
     def _nic(
-        self, host: GraphNode, end: GraphEnd, own: BoundNic | None, *, several: bool
+        self, host: GraphNode, end: GraphEnd, own: BoundNic, *, several: bool
     ) -> dict[str, Any]:
-        name = own.name if own and own.name else None
+        name = own.name
         if name is None:
             name = f"{host.lab_name}-{_interface(end.port)}" if several else host.lab_name
         self.lab_ends[end] = name
-        management = (own.management_address if own else None) or host.management_address
         values = {
             "name": name,
             "host": host.lab_name if name != host.lab_name else None,
             "interface": end.port if self.graph.keeps_port_names else None,
-            "address": own.address if own else None,
-            "management_address": management,
+            "address": own.address,
+            "management_address": own.management_address or host.management_address,
         }
         return {key: value for key, value in values.items() if value is not None}
 
@@ -162,7 +178,8 @@ class _Work:
         entries = []
         for place, node in enumerate(switches):
             position, own = bound.get(node.name, (None, None))
-            self._remember(("topology", "switches", place), node.path, "switches", position)
+            bound_path: KeyPath = () if position is None else ("switches", position)
+            self._remember(("topology", "switches", place), node.path, bound_path)
             entries.append(self._switch(node, used[node.name], position, own))
         return entries
 
@@ -190,10 +207,10 @@ class _Work:
         for link in self.graph.links:
             if "ignored" in {roles[link.a.node], roles[link.b.node]}:
                 continue
-            entry, position = rules.values_of(link)
+            entry = rules.values_of(link)
             ends = [self.lab_ends[end] for end in (link.a, link.b)]
             path: KeyPath = ("topology", "links", len(links))
-            self._remember(path, link.path, "links", position)
+            self._remember(path, link.path, ())
             if "rate_gbps" not in entry:
                 without_rate.append(link)
             links.append({"ends": ends, **entry})
@@ -230,13 +247,13 @@ class _Work:
                 found[entry.at] = (position, entry)
         return found
 
-    def _remember(self, path: KeyPath, own: KeyPath, key: str, position: int | None) -> None:
+    def _remember(self, path: KeyPath, own: KeyPath, bound: KeyPath) -> None:
         """Where an entry of the lab came from: the file, and the binding if it names it."""
         line = next(self._lines_of(own), None)
         if line is not None:
             self.lines[path] = line
-        if position is not None and key != "links":
-            self.sources[path] = self._bound_place((key, position))
+        if bound:
+            self.sources[path] = self._bound_place(bound)
 
     def _lines_of(self, path: KeyPath) -> Iterator[int]:
         return (

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from emulator.lab.base import LabPart
 
-__all__ = ["Binding", "BoundNic", "BoundSwitch", "LinkRule", "RoleRule"]
+__all__ = ["Annotation", "Attribute", "Binding", "BoundNic", "BoundSwitch", "LinkRule", "RoleRule"]
 
 
 class RoleRule(LabPart):
@@ -73,6 +73,25 @@ class LinkRule(LabPart):
     """Length of the cable; adds 5 ns per metre to the delay."""
 
 
+class Attribute(LabPart):
+    """One attribute of an annotation."""
+
+    attribute: str
+    """`rank` of an accelerator or NIC, or `ipaddress` of a NIC; others are passed over."""
+    value: str
+    """As text, for InfraGraph's attributes are."""
+
+
+class Annotation(LabPart):
+    """What InfraGraph's annotations of nodes say, as they are; `nics` hold over them."""
+
+    name: str
+    """Nodes, for example `host[0]xpu[0:2]` or `host.0.nic.1`; accelerator k of a host is beside its
+    k-th linked NIC."""
+    attributes: list[Attribute]
+    """What they have."""
+
+
 class Binding(LabPart):
     """A binding file."""
 
@@ -84,6 +103,8 @@ class Binding(LabPart):
     """What nodes are."""
     nics: list[BoundNic] = Field(default_factory=list)
     """Ranks and addresses."""
+    annotations: list[Annotation] = Field(default_factory=list)
+    """Ranks and addresses as InfraGraph has them."""
     switches: list[BoundSwitch] = Field(default_factory=list)
     """Ports and management addresses."""
     links: list[LinkRule] = Field(default_factory=list)

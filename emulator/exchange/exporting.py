@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import yaml
 
 from emulator.exchange.to_containerlab import Images, containerlab_export
-from emulator.exchange.to_infragraph import infragraph_export
+from emulator.exchange.to_infragraph import infragraph_annotations, infragraph_export
 from emulator.exchange.view import view_of
 from emulator.lab import LoadedLab
 
@@ -24,6 +24,8 @@ class ExportedLab:
     """The topology file."""
     binding_text: str
     """The binding file with which an import makes the same lab of it."""
+    annotation_text: str = ""
+    """InfraGraph's annotations: ranks and addresses."""
 
 
 def export_lab(
@@ -33,12 +35,14 @@ def export_lab(
     view = view_of(loaded)
     if file_format == "containerlab":
         document, binding = containerlab_export(view, images or Images())
+        annotations = ""
     else:
         document, binding = infragraph_export(view)
+        annotations = _yaml(infragraph_annotations(view))
     head = f"# Exported from the lab {loaded.lab.name} by `rankwire lab export`.\n"
     text = json.dumps(document, indent=2) + "\n" if as_json else head + _yaml(document)
     note = f"# With the exported file it makes the lab {loaded.lab.name} again.\n"
-    return ExportedLab(text, note + _yaml(binding))
+    return ExportedLab(text, note + _yaml(binding), annotations)
 
 
 def _yaml(document: dict[str, object]) -> str:

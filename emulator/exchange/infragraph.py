@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from emulator.exchange.graph import Graph, GraphEnd, GraphLink, GraphNode, Role, natural, plain_name
 from emulator.exchange.infragraph_file import Device, Edge, Endpoint, InfragraphFile, Instance
+from emulator.exchange.slices import indices
 from emulator.lab.documents import KeyPath
 from emulator.lab.nodes import Complaint
 
@@ -93,17 +94,17 @@ class _Expansion:
                 self.complain((*path, "instance"), what, "declare it, or correct the name")
             return None
         instance = instances[0]
-        indices = _indices(slice_text, instance.count)
-        if indices is None:
+        chosen = indices(slice_text, instance.count)
+        if chosen is None:
             self._out_of_range(endpoint.instance, instance.count, (*path, "instance"))
             return None
         ports = self._ports(instance.device, endpoint.component, (*path, "component"))
-        if ports is None or len(indices) * len(ports) > _MOST_LINKS:
+        if ports is None or len(chosen) * len(ports) > _MOST_LINKS:
             if ports is not None:
                 self.complain(path, f"are more than {_MOST_LINKS}", "give smaller slices")
             return None
         pattern = [_split(element)[0] for element in endpoint.component.split(".")]
-        nodes = [self._node(instance, index, pattern) for index in indices]
+        nodes = [self._node(instance, index, pattern) for index in chosen]
         return [GraphEnd(node, port) for node in nodes for port in ports]
 
     def _ports(self, device_name: str, text: str, path: KeyPath) -> list[str] | None:
@@ -119,14 +120,14 @@ class _Expansion:
                 what = f"names {name}, which the device {device_name} does not have"
                 self.complain(path, what, "name one of its components")
                 return None
-            indices = _indices(slice_text, component.count)
-            if indices is None:
+            chosen = indices(slice_text, component.count)
+            if chosen is None:
                 self._out_of_range(element, component.count, path)
                 return None
-            if len(found) * len(indices) > _MOST_LINKS:
+            if len(found) * len(chosen) > _MOST_LINKS:
                 self.complain(path, f"are more than {_MOST_LINKS}", "give smaller slices")
                 return None
-            found = [f"{before}.{name}.{index}" for before in found for index in indices]
+            found = [f"{before}.{name}.{index}" for before in found for index in chosen]
             device_name = name
         return [port.removeprefix(".") for port in found]
 
@@ -188,18 +189,3 @@ def _split(element: str) -> tuple[str, str]:
     """Name and slice of `nic[0:2]`; no slice is all."""
     match = _ELEMENT.match(element.strip())
     return (match[1], match[2] or "") if match else (element, "?")
-
-
-def _indices(text: str, count: int) -> list[int] | None:
-    """The indices that a Python slice or number stands for; `None` if it is neither or outside."""
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) > 3 or any(not re.fullmatch(r"(-?[0-9]{1,9})?", part) for part in parts):
-        return None
-    numbers = [int(part) if part else None for part in parts]
-    if len(parts) == 1 and numbers[0] is not None:
-        index = numbers[0] + (count if numbers[0] < 0 else 0)
-        return [index] if 0 <= index < count else None
-    if len(numbers) == 3 and numbers[2] == 0:
-        return None
-    chosen = list(range(count)[slice(*numbers)]) if len(parts) > 1 else list(range(count))
-    return chosen or None

@@ -41,17 +41,16 @@ class LinkRules:
         self._rules = rules
         self._fitting: set[int] = set()
 
-    def values_of(self, link: GraphLink) -> tuple[dict[str, Any], int | None]:
-        """Keys of the lab's link without its ends, and the position of the rule that held."""
+    def values_of(self, link: GraphLink) -> dict[str, Any]:
+        """Keys of the lab's link without its ends."""
         fitting = [place for place, rule in enumerate(self._rules) if _fits(rule, link)]
         self._fitting.update(fitting)
         values = {"rate_gbps": link.rate_gbps, "delay_ns": link.delay_ns}
-        position = fitting[0] if fitting else None
-        if position is not None:
+        if fitting:
             keys = ("rate_gbps", "delay_ns", "cable_metres")
-            ruled = {key: getattr(self._rules[position], key) for key in keys}
+            ruled = {key: getattr(self._rules[fitting[0]], key) for key in keys}
             values |= {key: value for key, value in ruled.items() if value is not None}
-        return {key: _whole(value) for key, value in values.items() if value is not None}, position
+        return {key: _whole(value) for key, value in values.items() if value is not None}
 
     def unused(self) -> Iterable[int]:
         """Positions of rules that fitted nothing."""

@@ -11,7 +11,7 @@ from typing import Any
 from emulator.exchange.view import LabView
 from emulator.lab.fabric import End
 
-__all__ = ["infragraph_export"]
+__all__ = ["infragraph_annotations", "infragraph_export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,21 @@ def _binding(view: LabView, places: list[_Place], nic_place: dict[int, int]) -> 
         for place, switch in zip(places[len(view.hosts) :], fabric.switches, strict=True)
     ]
     return {**view.binding_head(), "nics": nics, "switches": switches, **view.binding_rest()}
+
+
+def infragraph_annotations(view: LabView) -> dict[str, Any]:
+    """Ranks of accelerators and addresses of NICs, as `annotate_graph` takes them."""
+    hosts = [(host, f"host-{len(nics)}-nics") for host, nics in view.hosts.items()]
+    _, places = _instances(hosts)
+    nodes = []
+    for place, nics in zip(places, view.hosts.values(), strict=True):
+        for number, index in enumerate(nics):
+            nic = view.loaded.fabric.nics[index]
+            for part, name, value in (("xpu", "rank", nic.rank), ("nic", "ipaddress", nic.address)):
+                attributes = [{"attribute": name, "value": str(value)}]
+                node = f"{place.slice_text}{part}[{number}]"
+                nodes.append({"name": node, "attributes": attributes})
+    return {"nodes": nodes}
 
 
 def _management(address: str | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ from traffic_profiles.binding_options import BindingOptions
 from traffic_profiles.chakra import read_traces
 from traffic_profiles.compilation import CompileOptions, compile_workload
 from traffic_profiles.profiles import PROFILES, generate
+from traffic_profiles.profiles.llama2_model import MODELS
 
 
 def compiled(directory, name, ranks=8, **options):
@@ -104,6 +105,40 @@ def test_a_permutation_sends_and_receives_once_per_rank_and_never_to_itself(tmp_
     assert all(set(p.peer[p.kind < 2]).isdisjoint({p.rank}) for p in job.programs)
 
 
+@pytest.mark.parametrize(("model", "billions"), [(7, 6.738), (13, 13.016), (70, 68.977)])
+def test_llama_2_has_the_published_number_of_parameters(model, billions):
+    """Of the released checkpoints, with embedding, output and the last norm."""
+    one = MODELS[model]
+    parameters = one.layers * one.layer_parameters + 2 * one.embedding_parameters + one.hidden
+    assert round(parameters / 1e9, 3) == billions
+
+
+def test_llama_2_sends_what_its_parallelisms_ask_for(tmp_path):
+    """8 ranks: 2 parts, 2 stages, 2 replicas; 4 sequences are 2 micro-batches of a replica."""
+    job = compiled(tmp_path, "llama2-step", batch_sequences=4)
+    kinds = dict(job.instances.group_by("kind").len().rows())
+    model = MODELS[7]
+    assert kinds == {
+        "send_recv": 2 * 2 * 2 * 2,  # forward and backward, micro-batches, replicas, parts
+        "reduce_scatter": 32 * 2,  # layers, parts
+        "all_gather": 32 * 2,
+    }
+    boundary = 4096 * 4096 * 2 // 2
+    shards = model.layers * model.layer_parameters + 2 * model.embedding_parameters
+    # Of each replica's bytes one half stays where it is: reduced there, and gathered from there.
+    by_data = 2 * (2 * shards // 2)
+    sent = sum(job.report.sent_bytes.values())
+    assert sent == 16 * boundary + 2 * by_data
+
+
+def test_llama_2_s_tensor_parallelism_can_cross_the_network(tmp_path):
+    job = compiled(tmp_path, "llama2-step", batch_sequences=4, scale_up_gigabytes_per_s=0)
+    reduced = job.instances.filter(kind="all_reduce")
+    # 32 layers, 2 micro-batches, forward and backward twice each, 2 replicas.
+    assert len(reduced) == 32 * 2 * 4 * 2
+    assert reduced["size_bytes"].unique().to_list() == [4096 * 4096 * 2]
+
+
 @pytest.mark.parametrize(
     ("name", "ranks", "given", "what"),
     [
@@ -114,6 +149,11 @@ def test_a_permutation_sends_and_receives_once_per_rank_and_never_to_itself(tmp_
         ("incast", 8, {"repeats": "x"}, "'x' is not a number of type int"),
         ("moe-training", 8, {"skew": "inf"}, "inf is out of range"),
         ("llama-step", 6, {}, "6 ranks do not make groups of 4"),
+        ("llama2-step", 6, {}, "6 ranks are no multiple of 4"),
+        ("llama2-step", 8, {"model": 8}, "8 is no size of Llama 2"),
+        ("llama2-step", 48, {"pipeline_parallel": 3}, "3 does not divide 32 layers"),
+        ("llama2-step", 64, {"model": 70, "tensor_parallel": 16}, "16 does not divide 8 key-value"),
+        ("llama2-step", 8, {"batch_sequences": 3}, "3 is no multiple of 2"),
     ],
 )
 def test_wrong_parameters_are_refused(tmp_path, name, ranks, given, what):

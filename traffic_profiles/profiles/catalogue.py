@@ -8,6 +8,7 @@ import numpy as np
 
 from dataplane.errors import InputError, Problem
 from traffic_profiles.collectives.choice import AlgorithmRule
+from traffic_profiles.profiles.llama2_step import LLAMA2_STEP
 from traffic_profiles.profiles.llama_step import LLAMA_STEP
 from traffic_profiles.profiles.microbenchmarks import (
     ALL_GATHER,
@@ -27,6 +28,7 @@ PROFILES: Mapping[str, Profile] = {
     for profile in (
         MOE_TRAINING,
         LLAMA_STEP,
+        LLAMA2_STEP,
         MIXED_COLLECTIVES,
         ALL_REDUCE,
         ALL_GATHER,

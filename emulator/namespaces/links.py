@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from emulator.namespaces.netlink import (
     set_up,
 )
 from emulator.namespaces.permissions import check_permissions
+from emulator.namespaces.readiness import wait_until_ready
 
 __all__ = ["links_down", "set_link"]
 
@@ -41,6 +42,10 @@ def set_link(loaded: LoadedLab, link: str, *, is_up: bool, reroutes: bool = True
         for port in ends:
             _apply(port.namespace, _switching(port, is_up=is_up))
         down = links_down(layout)
+        if is_up:
+            for port in ends:
+                with _channel(port.namespace) as channel:
+                    wait_until_ready(port.namespace, channel, [port.index])
         if reroutes:
             routes = routes_over(loaded, down)
             nodes: Iterable[Node] = layout.nodes
@@ -56,7 +61,7 @@ def links_down(layout: Layout) -> set[str]:
     down: set[str] = set()
     ports = _ports_by_namespace(layout)
     for namespace, own in ports.items():
-        with kernel.inside(namespace), contextlib.closing(Channel()) as channel:
+        with _channel(namespace) as channel:
             flags = {link["index"]: link["flags"] for link in channel.links()}
         down |= {port.link for port in own if not flags[port.index] & _IS_UP}
     return down
@@ -99,15 +104,23 @@ def _route(layout: Layout, node: Node, routes: Sequence[Route]) -> None:
     wanted = {route.destination for route in routes}
     gone = [route for route in layout.routes[node.name] if route.destination not in wanted]
     requests = [add_route(route, node.address, indices, replaces=True) for route in routes]
-    with kernel.inside(node.namespace), contextlib.closing(Channel()) as channel:
+    with _channel(node.namespace) as channel:
         channel.apply(requests)
         for route in gone:
             channel.attempt(delete_route(route.destination))
 
 
 def _apply(namespace: str, requests: Sequence[Request]) -> None:
-    with kernel.inside(namespace), contextlib.closing(Channel()) as channel:
+    with _channel(namespace) as channel:
         channel.apply(requests)
+
+
+@contextlib.contextmanager
+def _channel(namespace: str) -> Iterator[Channel]:
+    with kernel.inside(namespace):
+        channel = Channel()
+    with contextlib.closing(channel):
+        yield channel
 
 
 def _ports_by_namespace(layout: Layout) -> Mapping[str, Sequence[NamespacePort]]:

@@ -30,6 +30,7 @@ from emulator.namespaces.netlink import (
     set_up,
 )
 from emulator.namespaces.permissions import check_permissions
+from emulator.namespaces.readiness import wait_until_ready
 from emulator.namespaces.removal import remove
 from emulator.namespaces.settings import write_settings
 from emulator.namespaces.shaping import (
@@ -121,7 +122,7 @@ class _Construction:
         self._loaded: list[int] = []
         self._programs: dict[str, tuple[str, int]] = {}
         self._done = 0
-        self._total = 2 * len(layout.nodes) + len(layout.links)
+        self._total = 3 * len(layout.nodes) + len(layout.links)
 
     def run(self) -> None:
         """Make everything."""
@@ -136,6 +137,9 @@ class _Construction:
                 ports[port.node].append(port)
             for node in self._steps("routes and queues", self._layout.nodes):
                 self._channels[node.namespace].apply(list(self._requests(node, ports[node.name])))
+            for node in self._steps("carriers", self._layout.nodes):
+                indices = [port.index for port in ports[node.name]]
+                wait_until_ready(node.namespace, self._channels[node.namespace], indices)
             state.write(self._state, phase="up")
         finally:
             self._close()

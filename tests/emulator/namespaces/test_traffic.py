@@ -119,9 +119,10 @@ def test_a_link_has_its_rate(bottleneck: Layout) -> None:
         for _ in range(200):
             send(sender, address, 4096)
     sender.close()
-    # The first packets leave at once: the burst that the shaper allows.
+    # The first packets leave at once, the burst that the shaper allows; and the kernel takes a
+    # moment to begin with stamping arrivals before it hands them to the socket.
     arrivals = receiver.arrivals
-    del arrivals.arrived_ns[:5]
+    del arrivals.arrived_ns[:30]
     packet_ns = line_bytes(4096) * 8e9 / RATE_BPS
     assert np.median(np.diff(arrivals.arrived_ns)) == pytest.approx(packet_ns, rel=0.03)
     assert 0.8 * RATE_BPS < arrivals.rate_bps(4096) < 1.03 * RATE_BPS

@@ -14,15 +14,10 @@ __all__ = ["shape_text", "size_fat_tree"]
 
 def size_fat_tree(tree: FatTree, complain: Complaint) -> Clos | None:
     """The Clos with the fewest tiers, leaves and spines; `None` when there is none, told why."""
-    nics = tree.hosts * tree.nics_per_host
-    if nics <= tree.radix and not (tree.wiring == "rails" and tree.nics_per_host > 1):
-        return _clos(tree, leaves=1, spines=0, hosts_per_leaf=nics)
-    for hosts_per_leaf in _even_shares(tree, nics):
-        found = _two_tiers(tree, nics, hosts_per_leaf) or _three_tiers(tree, nics, hosts_per_leaf)
-        if found is not None:
-            return found
-    _refuse(tree, complain)
-    return None
+    found = _smallest(tree)
+    if found is None:
+        _refuse(tree, complain)
+    return found
 
 
 def shape_text(tree: FatTree) -> str:
@@ -42,13 +37,31 @@ def shape_text(tree: FatTree) -> str:
     return "clos: " + ", ".join(f"{key} {value}" for key, value in keys.items() if value)
 
 
+def _smallest(tree: FatTree) -> Clos | None:
+    nics = tree.hosts * tree.nics_per_host
+    if nics <= tree.radix and not (tree.wiring == "rails" and tree.nics_per_host > 1):
+        return _clos(tree, leaves=1, spines=0, hosts_per_leaf=nics)
+    for share in _even_shares(tree, nics):
+        found = _two_tiers(tree, nics, share) or _three_tiers(tree, nics, share)
+        if found is not None:
+            return found
+    return None
+
+
 def _even_shares(tree: FatTree, nics: int) -> Iterator[int]:
-    """NICs per leaf that divide the hosts evenly and leave ports for uplinks, most first."""
+    """NICs per leaf that divide the hosts evenly and leave ports for uplinks, most first.
+
+    No less than half of what a leaf could have: a fabric of nearly empty leaves is not meant.
+    """
     step = 1 if tree.wiring == "rails" else tree.nics_per_host
     ways = tree.nics_per_host if tree.wiring == "rails" else 1
-    for share in range(tree.radix - 1, 0, -1):
-        fits = share % step == 0 and nics % (share * ways) == 0
-        if fits and share + _uplinks(tree, share) <= tree.radix:
+    fitting = [
+        share
+        for share in range(min(tree.radix - 1, nics // ways), 0, -1)
+        if share % step == 0 and share + _uplinks(tree, share) <= tree.radix
+    ]
+    for share in fitting:
+        if nics % (share * ways) == 0 and 2 * share >= fitting[0]:
             yield share
 
 
@@ -152,9 +165,24 @@ def _ceiling(ratio: float) -> int:
 
 
 def _refuse(tree: FatTree, complain: Complaint) -> None:
+    nics = "1 NIC" if tree.nics_per_host == 1 else f"{tree.nics_per_host} NICs"
     what = (
         f"is {tree.radix}, with which no Clos of two or three tiers carries {tree.hosts} hosts "
-        f"with {tree.nics_per_host} NICs evenly at {tree.oversubscription:g} to 1"
+        f"with {nics} evenly at {tree.oversubscription:g} to 1"
     )
-    remedy = "give a larger radix, a number of hosts with more divisors, or more oversubscription"
+    fitting = _nearest_fitting(tree)
+    remedy = "give a larger radix or more oversubscription"
+    if fitting:
+        remedy += f", or {' or '.join(map(str, fitting))} hosts"
     complain(("topology", "radix"), what, remedy)
+
+
+def _nearest_fitting(tree: FatTree) -> list[int]:
+    """The nearest numbers of hosts below and above that fit, within one switch's ports."""
+    reach = range(1, tree.radix + 1)
+    ways = ([tree.hosts - step for step in reach], [tree.hosts + step for step in reach])
+    fitting = (
+        next((n for n in way if n > 0 and _smallest(tree.model_copy(update={"hosts": n}))), None)
+        for way in ways
+    )
+    return [number for number in fitting if number is not None]

@@ -90,7 +90,7 @@ class FatTree(LabPart):
     kind: Literal["fat_tree"]
     """This form of topology."""
     hosts: Annotated[int, Field(ge=1, le=4096)]
-    """Hosts, spread evenly over the leaves."""
+    """Hosts, spread evenly over the leaves, each at least half as full as it can be."""
     nics_per_host: Annotated[int, Field(ge=1, le=16)] = 1
     """NICs of one host, one rank each; consecutive ranks are on one host."""
     radix: Annotated[int, Field(ge=2, le=1024)]

@@ -10,7 +10,7 @@ from metrics.drawing.elements import element, number, text_at
 from metrics.drawing.layout import CELL, Box, Bundle, Layout, arrange
 from metrics.drawing.lines import ends, halves, point, xy
 from metrics.drawing.network import Network, Utilisation, network_of
-from metrics.drawing.scale import STEPS, colour_at
+from metrics.drawing.scale import STEPS, colour_at, scale_end
 from metrics.drawing.style import Theme, style_sheet
 
 __all__ = ["draw_network"]
@@ -57,6 +57,7 @@ class _Picture:
         self.layout = layout
         self.utilisation = utilisation
         self.highlight = highlight
+        self.scale_end = scale_end(max(utilisation.values())) if utilisation else 1.0
         self.widest_bps = max((_rate(bundle) for bundle in layout.bundles), default=1)
 
     def document(self, title: str, theme: Theme) -> str:
@@ -120,9 +121,15 @@ class _Picture:
         class_ = "hot" if self._is_stressed(bundle) else "link"
         parts = [
             element("path", **_stroke(colour, class_), d=half, stroke_width=width)
-            for colour, half in zip(_colours(shares), halves(bundle), strict=True)
+            for colour, half in zip(self._colours(shares), halves(bundle), strict=True)
         ]
         return element("g", name + "".join(parts))
+
+    def _colours(self, shares: tuple[float, float] | None) -> tuple[str, str]:
+        """Colours of both halves; empty for the theme's own."""
+        if shares is None:
+            return "", ""
+        return colour_at(shares[0] / self.scale_end), colour_at(shares[1] / self.scale_end)
 
     def _is_stressed(self, bundle: Bundle) -> bool:
         return any(link.name in self.highlight for link, _ in bundle.links)
@@ -135,8 +142,9 @@ class _Picture:
         for bundle, shares in drawn:
             width = self._stroke_width(bundle)
             plain = (2.0, 2.0) if self._is_stressed(bundle) else (-1.0, -1.0)
-            for share, half in zip(shares or plain, halves(bundle), strict=True):
-                paths.setdefault((round(share * STEPS) / STEPS, width), []).append(half)
+            both = plain if shares is None else [share / self.scale_end for share in shares]
+            for part, half in zip(both, halves(bundle), strict=True):
+                paths.setdefault((round(part * STEPS) / STEPS, width), []).append(half)
         for (share, width), parts in sorted(paths.items()):
             colour = colour_at(share) if 0 <= share <= 1 else ""
             stroke = _stroke(colour, "hot" if share > 1 else "link")
@@ -198,7 +206,7 @@ class _Picture:
         paths: dict[str, list[str]] = {}
         side = CELL - 2
         for nic, (x, y) in places.items():
-            for part, colour in enumerate(_colours(self._nic_shares(nic))):
+            for part, colour in enumerate(self._colours(self._nic_shares(nic))):
                 corner = xy(x + part * side / 2, y)
                 paths.setdefault(colour, []).append(f"M{corner}h{side / 2}v{side}h-{side / 2}z")
         for colour, parts in sorted(paths.items()):
@@ -215,7 +223,7 @@ class _Picture:
         halves = [
             element("rect", **_fill(colour, class_), x=x + part * side / 2, y=y, width=side / 2,
                      height=side)
-            for part, colour in enumerate(_colours(shares))
+            for part, colour in enumerate(self._colours(shares))
         ]  # fmt: skip
         return element("g", element("title", html.escape(text)) + "".join(halves))
 
@@ -270,8 +278,10 @@ class _Picture:
             colour = colour_at((index + 0.5) / STEPS)
             yield element("rect", x=28 + index * step, y=y - 12, width=step, height=10, fill=colour)
         for ratio in (0.0, 0.5, 1.0):
-            yield text_at(28 + 150 * ratio, y + 12, f"{100 * ratio:.0f} %", "small muted")
-        lines = ["Mean utilisation over the run. The half of a line at a node is what it sends."]
+            percent = f"{100 * ratio * self.scale_end:g} %"
+            yield text_at(28 + 150 * ratio, y + 12, percent, "small muted")
+        ends = "" if self.scale_end == 1 else f", colours up to {100 * self.scale_end:g} %"
+        lines = [f"Mean utilisation{ends}. The half of a line at a node is what it sends."]
         if self._has_cells():
             lines.append("A square is a NIC: the left half what it sends, the right receives.")
         for index, line in enumerate(lines):
@@ -284,11 +294,6 @@ def _cell_nics(row: Sequence[Box]) -> Iterator[int]:
 
 def _rate(bundle: Bundle) -> int:
     return sum(link.rate_bps for link, _ in bundle.links)
-
-
-def _colours(shares: tuple[float, float] | None) -> tuple[str, str]:
-    """Colours of both halves; empty for the theme's own."""
-    return ("", "") if shares is None else (colour_at(shares[0]), colour_at(shares[1]))
 
 
 def _stroke(colour: str, class_: str) -> dict[str, str]:

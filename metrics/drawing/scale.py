@@ -1,9 +1,9 @@
-"""Colours of utilisation: grey when idle, blue, green, amber, red at line rate."""
+"""Colours of utilisation: grey when idle, blue, green, amber, red at the end of the scale."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-__all__ = ["STEPS", "colour_at"]
+__all__ = ["STEPS", "colour_at", "scale_end"]
 
 STEPS = 25
 """Colours that a drawing tells apart."""
@@ -18,8 +18,13 @@ _STOPS: Sequence[tuple[float, tuple[int, int, int]]] = (
 )
 
 
+def scale_end(largest: float) -> float:
+    """Where a scale ends that shows shares up to the largest: at line rate, or well below it."""
+    return next((end for end in (0.02, 0.05, 0.1, 0.2, 0.5) if largest <= end), 1.0)
+
+
 def colour_at(ratio: float) -> str:
-    """The colour of a share between 0 and 1, as one of so many steps."""
+    """The colour of a share of the scale, 0 to 1, as one of so many steps."""
     clipped = round(min(1.0, max(0.0, ratio)) * STEPS) / STEPS
     for (low, first), (high, second) in pairwise(_STOPS):
         if clipped <= high:

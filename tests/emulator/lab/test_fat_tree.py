@@ -100,6 +100,19 @@ def test_rails_put_nic_i_of_every_host_on_a_leaf_of_its_own() -> None:
 
 def test_what_no_tree_carries_is_refused_with_the_numbers() -> None:
     (told,) = refusals(hosts=61, radix=8)
-    assert "is 8" in told
-    assert "61 hosts" in told
-    assert "larger radix" in told
+    assert told == (
+        "is 8, with which no Clos of two or three tiers carries 61 hosts with 1 NIC evenly at 1 to "
+        "1; give a larger radix or more oversubscription, or 60 or 63 hosts"
+    )
+
+
+def test_leaves_are_at_least_half_full() -> None:
+    """62 hosts would be 2 on each of 31 leaves."""
+    (told,) = refusals(hosts=62, radix=32)
+    assert told.endswith("or 60 or 63 hosts")
+
+
+def test_too_many_hosts_are_told_how_many_there_can_be() -> None:
+    """Radix 8 carries 128 hosts in three tiers."""
+    (told,) = refusals(hosts=130, radix=8)
+    assert told.endswith("or 128 hosts")

@@ -112,6 +112,14 @@ def test_every_direction_has_the_colour_of_its_utilisation_at_the_end_that_sends
     assert "host0 \u2013 leaf0: 400 Gb/s; host0 to leaf0 100.0 %, back 28.0 %" in pointed(root)
 
 
+def test_the_scale_ends_where_little_used_links_can_be_told_apart() -> None:
+    root = drawn(clos(1, 0, 2), utilisation={("host0-leaf0", 0): 0.04, ("host1-leaf0", 0): 0.01})
+    strokes = {path.get("stroke") for path in root.iter(f"{SVG}path")}
+    assert strokes == {colour_at(0.8), colour_at(0.2), colour_at(0.0)}
+    assert {"0 %", "2.5 %", "5 %"} <= set(texts(root))
+    assert any("colours up to 5 %" in text for text in texts(root))
+
+
 def test_a_line_of_several_links_has_their_mean() -> None:
     shares = {("leaf0-spine0.0", 1): 0.5, ("leaf0-spine0.1", 1): 0.1}
     said = pointed(drawn(clos(1, 1, 1, parallel=2), utilisation=shares))

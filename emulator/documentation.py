@@ -194,7 +194,12 @@ events:
 
 Left out, the headroom of a port and lossless priority is computed for the longest, fastest link of
 the switch: `2 x delay x rate / 8 + 2 x (MTU + 82) + 64 + response_bytes + allowance`. The shared
-buffer is `buffer_bytes` without the headrooms of all ports."""
+buffer is `buffer_bytes` without the headrooms of all ports.
+
+`headroom_pool_bytes`, or `headroom_oversubscription`, lets all of them share a pool instead: the
+shared buffer is `buffer_bytes` without the pool, each ingress may still take its own headroom, and
+when the pool is full packets of a lossless priority are dropped (`headroom_dropped_packets`), as in
+a switch whose pool is too small."""
 
 _REFUSED = """\
 ## What is refused, and what is not

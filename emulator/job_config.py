@@ -3,7 +3,7 @@
 The contract is `dataplane/src/config`: every default is resolved here, times are picoseconds.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 from emulator.lab.congestion import Algorithm, FixedRate, Swift
 from emulator.lab.effective import (
@@ -11,6 +11,7 @@ from emulator.lab.effective import (
     ecn_priorities,
     ecn_profile,
     headroom_bytes,
+    headroom_pool_bytes,
     lossless_priorities,
     notification_preset,
     shared_bytes,
@@ -19,6 +20,8 @@ from emulator.lab.effective import (
 from emulator.lab.fabric import End, Fabric, Nic
 from emulator.lab.impairments import directions
 from emulator.lab.model import Lab
+from emulator.lab.switches import HashField
+from emulator.lab.weights import hash_seed, weighted_routes
 from traffic_profiles.placement import place
 
 __all__ = ["job_config"]
@@ -108,13 +111,14 @@ def _switch(lab: Lab, fabric: Fabric, index: int, seed: int) -> dict[str, Any]:
         "name": switch.name,
         "mac": list(switch.mac),
         "ports": switch.ports,
-        "routes": fabric.routes(index),
-        # Each switch hashes in its own way, or every stage would make the same choice.
-        "ecmp_seed": (seed * 0x9E3779B97F4A7C15 + index + 1) % 2**63,
+        "routes": weighted_routes(lab, fabric, index),
+        "ecmp_seed": hash_seed(lab, switch.name, index, seed),
+        "hash_fields": lab.switches.path_selection.hash_fields or list(get_args(HashField)),
         "path_selection": _path_selection(lab),
         "failure_hashing": lab.switches.rerouting.hashing,
         "pfc_watchdog": _watchdog(lab),
         "buffer_bytes": shared_bytes(lab, fabric, index),
+        "headroom_pool_bytes": headroom_pool_bytes(lab, fabric, index),
         "dynamic_threshold_alpha": lab.switches.dynamic_threshold_alpha,
         "priorities": [_priority(lab, fabric, index, priority) for priority in range(_PRIORITIES)],
     }

@@ -7,6 +7,7 @@ from emulator.lab import LoadedLab
 from emulator.lab.effective import (
     ecn_profile,
     headroom_bytes,
+    headroom_pool_bytes,
     lossless_priorities,
     needed_headroom_bytes,
     shared_bytes,
@@ -97,6 +98,11 @@ def _headroom(loaded: LoadedLab) -> Diagnosis:
         finding = f"{name} has {lab.switches.pfc.headroom_bytes} bytes and needs {needed}"
         remedy = "leave switches.pfc.headroom_bytes out: it is computed then"
         return Diagnosis(Level.WRONG, rule, finding, remedy)
+    for switch, item in enumerate(fabric.switches):
+        pool, each = headroom_pool_bytes(lab, fabric, switch), headroom_bytes(lab, fabric, switch)
+        if pool is not None and pool < each:
+            finding = f"{item.name} has a pool of {pool} bytes, and one ingress may need {each}"
+            return Diagnosis(Level.WRONG, rule, finding, "give the pool more, or leave it out")
     most = max(headroom_bytes(lab, fabric, switch) for switch in range(len(fabric.switches)))
     return Diagnosis(Level.GOOD, rule, f"{most} bytes per port and lossless priority")
 

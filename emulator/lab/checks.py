@@ -76,6 +76,9 @@ def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
             yield ("switches", "ecn", "kmin_bytes"), what, "give kmin_bytes <= kmax_bytes"
             return
     pfc = lab.switches.pfc
+    if pfc.headroom_pool_bytes is not None and pfc.headroom_oversubscription is not None:
+        what = "is given beside headroom_pool_bytes"
+        yield ("switches", "pfc", "headroom_oversubscription"), what, "give one of them"
     if pfc.xoff_bytes is not None and pfc.xon_offset_bytes > pfc.xoff_bytes:
         what = f"is {pfc.xon_offset_bytes}, above xoff_bytes {pfc.xoff_bytes}"
         yield ("switches", "pfc", "xon_offset_bytes"), what, "give less than xoff_bytes"

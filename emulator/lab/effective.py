@@ -16,9 +16,11 @@ __all__ = [
     "ecn_priorities",
     "ecn_profile",
     "headroom_bytes",
+    "headroom_pool_bytes",
     "lossless_priorities",
     "needed_headroom_bytes",
     "notification_preset",
+    "reserved_bytes",
     "shared_bytes",
     "sourced_ecn",
     "strict_priorities",
@@ -168,5 +170,25 @@ def needed_headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
 
 def shared_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
     """The switch's buffer without its headrooms; not positive when they don't fit."""
-    reserved = headroom_bytes(lab, fabric, switch) * len(lossless_priorities(lab))
-    return lab.switches.buffer_bytes - reserved * len(fabric.neighbours[switch])
+    return lab.switches.buffer_bytes - reserved_bytes(lab, fabric, switch)
+
+
+def reserved_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
+    """What a switch sets aside for headroom: the pool, or the headrooms of all."""
+    pool = headroom_pool_bytes(lab, fabric, switch)
+    return pool if pool is not None else _all_headrooms_bytes(lab, fabric, switch)
+
+
+def headroom_pool_bytes(lab: Lab, fabric: Fabric, switch: int) -> int | None:
+    """The headroom that all ports and lossless priorities share; `None` if each has its own."""
+    pfc = lab.switches.pfc
+    if pfc.headroom_pool_bytes is not None:
+        return pfc.headroom_pool_bytes if lossless_priorities(lab) else None
+    if pfc.headroom_oversubscription is None or not lossless_priorities(lab):
+        return None
+    return round(_all_headrooms_bytes(lab, fabric, switch) / pfc.headroom_oversubscription)
+
+
+def _all_headrooms_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
+    each = headroom_bytes(lab, fabric, switch)
+    return each * len(lossless_priorities(lab)) * len(fabric.neighbours[switch])

@@ -9,6 +9,10 @@ from emulator.lab.base import LabPart
 __all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Rerouting", "Switches"]
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
+HashField = Literal[
+    "source_address", "destination_address", "source_port", "destination_port", "protocol"
+]
+"""A header field that the hash of a flow can cover."""
 _Bytes = Annotated[int, Field(ge=0, le=2**40)]
 
 
@@ -58,6 +62,13 @@ class Pfc(LabPart):
     """Bytes that the paused side may still send. Source: IEEE 802.1Qbb, bound in common use."""
     headroom_allowance_bytes: _Bytes = 0
     """Added to the formula; covers the lateness of a real-time run on a busy machine."""
+    headroom_pool_bytes: _Bytes | None = None
+    """Headroom of the whole switch, shared by all ports and lossless priorities; each may take as
+    much of it as `headroom_bytes`. Left out, each has its own. Source: SONiC's shared headroom
+    pool, `BUFFER_POOL.xoff`."""
+    headroom_oversubscription: Annotated[float, Field(ge=1, le=100)] | None = None
+    """Makes a pool of the sum of all headrooms over this ratio. Source: SONiC,
+    `over_subscribe_ratio`, 2 where it is on."""
     watchdog: PfcWatchdog | None = None
     """Ends pause storms; left out, it is off."""
 
@@ -69,6 +80,18 @@ class PathSelection(LabPart):
     """All packets of a flow by its hash; flowlets or packets by chance; or the shortest queue."""
     gap_ns: Annotated[int, Field(ge=1, le=10**12)] = 50_000
     """Of `flowlet`: a longer gap between packets begins a new flowlet; our choice."""
+    hash_fields: Annotated[list[HashField], Field(min_length=1)] | None = None
+    """What the hash of a flow covers; left out, all: the five-tuple. Without `source_port` all
+    queue pairs of two NICs take one way."""
+    hash_seeds: dict[str, Annotated[int, Field(ge=0, le=2**63 - 1)]] = Field(default_factory=dict)
+    """Switch (a glob) to the seed of its hash; the first that matches holds. Left out, each switch
+    has its own, made from the seed of the job. One seed for two tiers polarises them."""
+    weighting: Literal["equal", "rate"] = "equal"
+    """Shares of equal-cost ports: one each, or in proportion to the rates of their links (weighted
+    ECMP)."""
+    link_weights: dict[str, Annotated[int, Field(ge=1, le=64)]] = Field(default_factory=dict)
+    """Link (a glob) to its weight among equal-cost ports, whatever `weighting` says; the first that
+    matches holds."""
 
 
 class Rerouting(LabPart):

@@ -47,20 +47,31 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
+HASH_FIELDS = (
+    "source_address", "destination_address", "source_port", "destination_port", "protocol"
+)  # fmt: skip
+"""What a switch's hash covers unless it says otherwise."""
+
+
 def hash_choices(
     seed: int,
     sources: NDArray[np.uint64],
     destinations: NDArray[np.uint64],
     ports: NDArray[np.uint64],
     choices: int,
+    fields: Sequence[str] = HASH_FIELDS,
 ) -> NDArray[np.int64]:
     """Which of `choices` each flow takes: mix(mix(seed ^ addresses) ^ ports), by its high bits.
+
+    Of what `fields` doesn't name, zeros stand in the hash.
 
     `sources`, `destinations` (IPv4 addresses as integers) and `ports` (UDP source ports) are
     uint64[flows]; so is the result, from 0.
     """
-    addresses = sources << np.uint64(32) | destinations
-    behind = ports << np.uint64(48) | np.uint64(_ROCE_PORT << 32 | _UDP)
+    given = [np.uint64(field in fields) for field in HASH_FIELDS]
+    constant = (_ROCE_PORT << 32) * int(given[3]) | _UDP * int(given[4])
+    addresses = sources * given[0] << np.uint64(32) | destinations * given[1]
+    behind = ports * given[2] << np.uint64(48) | np.uint64(constant)
     hashes = _mix(_mix(np.uint64(seed) ^ addresses) ^ behind)
     count, low = np.uint64(choices), np.uint64(0xFFFF_FFFF)
     carried = (hashes & low) * count >> np.uint64(32)
@@ -208,9 +219,10 @@ class _Walk:
             return
         chosen = np.zeros(len(rows), np.int64)
         if len(ports) > 1:
-            seed = self._fabric.switches[group.switch]["ecmp_seed"]
+            switch = self._fabric.switches[group.switch]
+            seed, fields = switch["ecmp_seed"], switch.get("hash_fields", HASH_FIELDS)
             ends = [end[rows] for end in self._ends]
-            chosen = hash_choices(seed, ends[0], ends[1], self._port[rows], len(ports))
+            chosen = hash_choices(seed, ends[0], ends[1], self._port[rows], len(ports), fields)
         for row, size, choice in zip(rows, sizes, chosen.tolist(), strict=True):
             yield ports[choice], row, size
 

@@ -33,6 +33,9 @@ pub struct SwitchConfig {
     pub routes: Vec<Vec<u16>>,
     /// Seed of the ECMP hash.
     pub ecmp_seed: u64,
+    /// What that hash covers; a missing key is everything.
+    #[serde(default = "HashField::all")]
+    pub hash_fields: Vec<HashField>,
     /// What is sent over one of several ports together; a missing key is [`PathSelection::Flow`].
     #[serde(default)]
     pub path_selection: PathSelection,
@@ -42,6 +45,10 @@ pub struct SwitchConfig {
     pub failure_hashing: FailureHashing,
     /// Shared packet buffer, without headroom.
     pub buffer_bytes: u64,
+    /// Headroom that all ingresses share, each up to its `headroom_bytes`; a missing key lets each
+    /// have its own.
+    #[serde(default)]
+    pub headroom_pool_bytes: Option<u64>,
     /// Share of the free shared buffer that one egress queue may take before tail drop
     /// (lossy) or that one ingress may take before pause (lossless).
     pub dynamic_threshold_alpha: f64,
@@ -72,6 +79,35 @@ pub enum StormAction {
     Drop,
     /// They are sent in spite of the pauses.
     Forward,
+}
+
+/// A header field that an ECMP hash can cover.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum HashField {
+    /// IPv4 source address.
+    SourceAddress,
+    /// IPv4 destination address.
+    DestinationAddress,
+    /// UDP source port, which tells queue pairs apart.
+    SourcePort,
+    /// UDP destination port, 4791 in every packet.
+    DestinationPort,
+    /// IPv4 protocol, UDP in every packet.
+    Protocol,
+}
+
+impl HashField {
+    /// All of them: the five-tuple.
+    pub fn all() -> Vec<Self> {
+        vec![
+            Self::SourceAddress,
+            Self::DestinationAddress,
+            Self::SourcePort,
+            Self::DestinationPort,
+            Self::Protocol,
+        ]
+    }
 }
 
 /// What takes one of several ports together. All but `Flow` can reorder the packets of a flow.

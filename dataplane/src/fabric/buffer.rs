@@ -5,6 +5,11 @@
 //!   in that ingress's headroom afterwards. Only a full headroom drops it, which means that the
 //!   headroom is too small for the link.
 //!
+//! The headrooms may share a pool: then one takes as much as it may have alone, for as long as the
+//! pool has it, and what the pool saves is shared buffer. A packet is never split between shared
+//! buffer and headroom. Source: SONiC, "Shared headroom pool design": the pool is the sum of all
+//! headrooms over an over-subscription ratio, and a full one drops at ingress.
+//!
 //! An ingress is a port and a priority. It pauses at its threshold, fixed or `alpha` times the free
 //! buffer, and resumes when its headroom is empty and it holds `xon_offset_bytes` less than the
 //! threshold, or nothing. Source of the dynamic threshold: Choudhury and Hahne, "Dynamic queue
@@ -47,6 +52,8 @@ struct Ingress {
 #[derive(Clone, Debug)]
 pub struct SharedBuffer {
     shared_bytes: u64,
+    /// What all headrooms together may hold.
+    headroom_pool_bytes: u64,
     alpha: f64,
     policies: [Policy; PRIORITIES],
     ingresses: Vec<[Ingress; PRIORITIES]>,
@@ -69,6 +76,7 @@ impl SharedBuffer {
         }
         Self {
             shared_bytes: config.buffer_bytes,
+            headroom_pool_bytes: config.headroom_pool_bytes.unwrap_or(u64::MAX),
             alpha: config.dynamic_threshold_alpha,
             policies,
             ingresses: vec![Default::default(); usize::from(config.ports)],
@@ -105,11 +113,12 @@ impl SharedBuffer {
     fn admit_lossless(&mut self, port: u16, priority: u8, bytes: u64) -> Verdict {
         let free_bytes = self.free_bytes();
         let limit_bytes = self.policies[usize::from(priority)].headroom_bytes;
+        let pool_bytes = self.headroom_pool_bytes - self.headroom_used_bytes;
         let ingress = self.ingress(port, priority);
         if !ingress.paused && bytes <= free_bytes {
             ingress.shared_bytes += bytes;
             self.shared_used_bytes += bytes;
-        } else if ingress.headroom_bytes + bytes <= limit_bytes {
+        } else if ingress.headroom_bytes + bytes <= limit_bytes && bytes <= pool_bytes {
             ingress.headroom_bytes += bytes;
             self.headroom_used_bytes += bytes;
         } else {

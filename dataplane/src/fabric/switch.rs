@@ -77,7 +77,7 @@ impl Switch {
             paths: PathSelector::new(
                 config.path_selection,
                 config.failure_hashing,
-                EcmpHash::new(config.ecmp_seed),
+                EcmpHash::of_switch(config),
                 job.seed,
             ),
             priority_of_dscp: priority_of_dscp(job),

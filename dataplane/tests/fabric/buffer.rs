@@ -64,3 +64,20 @@ fn a_full_buffer_leaves_each_ingress_its_headroom() {
     assert!(buffer.release(1, DATA.1, 500), "an empty ingress always resumes");
     assert_eq!(buffer.used_bytes(), 1_000);
 }
+
+#[test]
+fn headrooms_that_share_a_pool_drop_when_it_is_full_and_use_what_others_give_back() {
+    let mut job = job(4, 100_000, lossless(1_000, 500));
+    job.switches[0].headroom_pool_bytes = Some(800);
+    let mut buffer = SharedBuffer::new(&job.switches[0]);
+    for port in 0..3 {
+        assert_eq!(buffer.admit(port, DATA.1, 0, 1_000), Verdict::StoredPause);
+    }
+    assert_eq!(buffer.admit(0, DATA.1, 0, 500), Verdict::Stored);
+    assert_eq!(buffer.admit(0, DATA.1, 0, 1), Verdict::HeadroomExceeded, "its own limit");
+    assert_eq!(buffer.admit(1, DATA.1, 0, 300), Verdict::Stored);
+    assert_eq!(buffer.admit(2, DATA.1, 0, 1), Verdict::HeadroomExceeded, "the pool's");
+    buffer.release(0, DATA.1, 200);
+    assert_eq!(buffer.admit(2, DATA.1, 0, 200), Verdict::Stored);
+    assert_eq!(buffer.used_bytes(), 3_000 + 800);
+}

@@ -2,8 +2,8 @@
 
 use crate::config::{
     AlphaUpdate, ClampTargetRate, ClassConfig, CnpMode, CnpScope, CongestionControlConfig,
-    DcqcnConfig, EcnConfig, JobConfig, LinkConfig, LinkEnd, LossRecovery, NicConfig, NodeId,
-    NotificationPointConfig, PriorityConfig, StageCount, SwitchConfig, TelemetryConfig,
+    DcqcnConfig, EcnConfig, HashField, JobConfig, LinkConfig, LinkEnd, LossRecovery, NicConfig,
+    NodeId, NotificationPointConfig, PriorityConfig, StageCount, SwitchConfig, TelemetryConfig,
     TransportConfig,
 };
 use crate::units::{PS_PER_NS, PS_PER_US};
@@ -131,10 +131,12 @@ fn switch(index: u32, ports: u16, routes: Vec<Vec<u16>>) -> SwitchConfig {
         ports,
         routes,
         ecmp_seed: u64::from(index) + 1,
+        hash_fields: HashField::all(),
         path_selection: Default::default(),
         failure_hashing: Default::default(),
         pfc_watchdog: None,
         buffer_bytes: 64 << 20,
+        headroom_pool_bytes: None,
         dynamic_threshold_alpha: 1.0,
         priorities,
     }

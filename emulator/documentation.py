@@ -45,6 +45,7 @@ def labs_page() -> str:
         "# Lab files",
         "Written by `python -m emulator.documentation`; a test checks that it is current.",
         _LABS_INTRODUCTION,
+        _TOPOLOGIES,
         "## Labs that come with rankwire",
         _table(("Lab", "What it is"), [(f"`{n}`", load(n).lab.description) for n in list_labs()]),
         "## Keys",
@@ -117,6 +118,34 @@ topology:
 
 The report of a run or a prediction has the same picture with every link in the colour of its mean
 utilisation."""
+
+_TOPOLOGIES = """\
+## Topologies
+
+`kind: clos` is a Clos of two or three tiers from its own numbers, `kind: fat_tree` the smallest
+Clos of equal switches that carries so many hosts, `kind: explicit` any graph. What decides a fabric:
+
+| What | In a Clos | In a fat tree |
+| --- | --- | --- |
+| hosts | `leaves` x `pods` x `hosts_per_leaf` / `nics_per_host` | `hosts` |
+| NICs per host | `nics_per_host` | `nics_per_host` |
+| ports of a switch | follow from the rest | `radix` |
+| oversubscription | `hosts_per_leaf` over `spines` x `fabric_link.parallel` | `oversubscription` |
+| a switch per rail | `wiring: rails` | `wiring: rails` |
+| rates of the tiers | `rate_gbps` of `host_link`, `fabric_link`, `core_link` | the same |
+| lengths of cables | `cable_metres` of the same; 5 ns per metre on top of `delay_ns` | the same |
+
+```yaml
+topology:
+  kind: fat_tree
+  hosts: 64
+  nics_per_host: 8
+  wiring: rails
+  radix: 64
+  oversubscription: 2
+  host_link: {rate_gbps: 400, delay_ns: 400, cable_metres: 3}
+  fabric_link: {rate_gbps: 800, delay_ns: 400, cable_metres: 50}
+```"""
 
 _KEYS_INTRODUCTION = (
     "Units are in the names. In `--set`, "

@@ -25,6 +25,7 @@ _RateGbps = Annotated[float, Field(gt=0, le=3200)]
 _DelayNs = Annotated[int, Field(ge=0, le=1_000_000_000)]
 _CableMetres = Annotated[float, Field(ge=0, le=200_000)]
 _Label = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^\s:]+$")]
+_Host = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9_.:-]+$")]
 _Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
 
@@ -138,7 +139,7 @@ class ExplicitNic(LabPart):
     """Host that the NIC is in; left out, one of its own with the NIC's name."""
     interface: _Label | None = None
     """Name of the interface on its host; for exports."""
-    management_address: str | None = None
+    management_address: _Host | None = None
     """Management address of its host; for exports, nothing connects to it."""
     rate_gbps: _RateGbps | None = None
     """Rate of its port, Gb/s; a link must have the rate of both its ends."""
@@ -153,7 +154,7 @@ class ExplicitSwitch(LabPart):
     """Number of ports; links use 0 to ports - 1."""
     port_names: Annotated[list[_Label], Field(max_length=1024)] = Field(default_factory=list)
     """Names of the ports from 0, as on the device; ends of links may use them."""
-    management_address: str | None = None
+    management_address: _Host | None = None
     """Management address; for exports, nothing connects to it."""
     rate_gbps: _RateGbps | None = None
     """Rate of its ports, Gb/s; a link must have the rate of both its ends."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.errors import InputError
+from emulator.cli import main
 from emulator.exchange import ImportedLab, import_lab
 
 # As data centre labs are written: kinds with images, spine and leaf groups, addresses of the
@@ -218,3 +219,11 @@ def test_a_topology_of_switches_alone_is_asked_for_its_hosts(imported: Import) -
     )
     made = imported(switches, 'links: [{rate_gbps: 100}]\nroles: [{nodes: "gpu*", role: host}]\n')
     assert len(made.fabric.nics) == 4
+
+
+def test_an_imported_lab_can_be_predicted(imported: Import, tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(imported().text)
+    words = ["predict", str(lab), "--size-scale", "0.001", "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    assert "gpu1-eth1" in (tmp_path / "run" / "report.html").read_text()

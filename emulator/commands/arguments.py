@@ -53,8 +53,23 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
         help="multiply compute durations by X; 0 leaves communication only (default 1)",
     )
     parser.add_argument(
+        "--sample-interval",
+        type=interval_ns,
+        metavar="US",
+        help="resolution of the time series in emulated microseconds "
+        "(telemetry.sample_interval_ns); it doubles when telemetry.max_samples is reached",
+    )
+    parser.add_argument(
         "--seed", type=natural, default=1, metavar="N", help="seed of every random choice"
     )
+
+
+def interval_ns(text: str) -> int:
+    """Microseconds as whole nanoseconds, from 100 ns to 1000 s."""
+    interval = round(1000 * positive_number(text))
+    if not 100 <= interval <= 10**12:
+        raise argparse.ArgumentTypeError(f"{text} is out of range; give 0.1 to 1000000000")
+    return interval
 
 
 def natural_float(text: str) -> float:

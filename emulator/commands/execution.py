@@ -66,7 +66,7 @@ def job_request(options: argparse.Namespace) -> JobRequest:
     """What the options ask for."""
     return JobRequest(
         lab=options.lab,
-        overrides=tuple(options.set),
+        overrides=(*options.set, *_sampling(options)),
         trace=None if options.trace is None else Path(options.trace),
         profile=options.profile,
         binding=binding_options(options),
@@ -78,6 +78,12 @@ def job_request(options: argparse.Namespace) -> JobRequest:
         capture=options.capture.split(",") if options.capture else (),
         capture_packets=options.capture_packets,
     )
+
+
+def _sampling(options: argparse.Namespace) -> list[str]:
+    """The resolution of the series as a change of the lab."""
+    interval_ns = options.sample_interval
+    return [] if interval_ns is None else [f"telemetry.sample_interval_ns={interval_ns}"]
 
 
 def execute_job(options: argparse.Namespace, command: str, drive: Drive) -> int:

@@ -23,6 +23,7 @@ from metrics.records.operations import Operations, ProgramLike
 from metrics.records.pauses import pause_table
 from metrics.records.series import fabric_names, flow_link_table, link_table, qp_table, queue_table
 from metrics.records.storage import RunRecords, load, store
+from metrics.records.switch_findings import switch_findings
 from metrics.records.timeline import RowNames, timeline_table
 
 __all__ = ["verify_bytes", "write_records"]
@@ -73,6 +74,7 @@ def write_records(
     facts = _facts(run, operations, collectives, config, engine, ideal)
     facts["rank_time_shares"] = _mean_shares(tables["timeline"], facts["emulated_ns"])
     facts["pause_trees"] = _pause_trees(tables["pauses"], engine, facts["emulated_ns"])
+    facts["sample_interval_ns"] = _sample_interval_ns(tables)
     store(Path(directory), facts, tables)
     return load(directory)
 
@@ -107,6 +109,8 @@ def _facts(
     failures = _failures(engine.get("failures", {}))
     wires = engine.get("counters", {}).get("wires", {})
     warnings += findings(run, collectives, wires, failures)
+    ports = engine.get("counters", {}).get("switch_ports", {})
+    warnings += switch_findings(ports, [switch["name"] for switch in config["switches"]])
     finished = operations.end_ps[operations.done]
     emulated_ns = int(finished.max(initial=0)) // 1000
     link_events = link_event_rows(engine.get("link_events", {}), config["links"])
@@ -138,6 +142,12 @@ def _mean_shares(timeline: pl.DataFrame, emulated_ns: int) -> dict[str, float]:
     return {
         name: sum(share[name] for share in shares) / len(shares) for name in (shares or [{}])[0]
     }
+
+
+def _sample_interval_ns(tables: Mapping[str, pl.DataFrame]) -> int:
+    """Length of the samples that the series ended with; 0 without any."""
+    lengths = [tables[name]["interval_ns"].max() for name in ("links", "queues")]
+    return max((int(length) for length in lengths if isinstance(length, int)), default=0)
 
 
 def _pause_trees(

@@ -150,6 +150,7 @@ def run_facts(run: Mapping[str, Any]) -> dict[str, str]:
     job = run["job"]
     facts["Fabric"] = _fabric(job)
     facts["Congestion control"] = _congestion_control(job)
+    facts["Series"] = _sampling(run)
     facts["MTU"] = f"{job['transport']['mtu_bytes']} B"
     facts["Emulated time"] = duration_text(run.get("emulated_ns"))
     if "wall_seconds" in run:
@@ -186,6 +187,18 @@ def _congestion_control(job: Mapping[str, Any]) -> str:
     named = [("data", first)]
     named += [(item["name"], item["congestion_control"]["algorithm"]) for item in further]
     return ", ".join(f"{name}: {algorithm}" for name, algorithm in named)
+
+
+def _sampling(run: Mapping[str, Any]) -> str:
+    """Resolution of the time series, and what was asked for if they had to be coarser."""
+    taken_ns = run.get("sample_interval_ns", 0)
+    asked_ns = run["job"].get("telemetry", {}).get("sample_interval_ps", 0) / 1000
+    if not taken_ns:
+        return ""
+    text = f"every {duration_text(taken_ns)}"
+    if taken_ns > asked_ns > 0:
+        text += f"; {duration_text(asked_ns)} were asked for (telemetry.max_samples)"
+    return text
 
 
 def _conservation(check: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from metrics.fluid import is_fluid
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
+from metrics.records.switch_findings import port_names
 from metrics.report import facts, path_tables, pause_tables, provenance, tables
 from metrics.report.charts import (
     distributions,
@@ -22,6 +23,7 @@ from metrics.report.charts import (
     marks,
     paths,
     pauses,
+    ports,
     queues,
     ranks,
     rates,
@@ -216,6 +218,7 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
             queues.queue_events(records.queues, events),
             "" if is_fluid(records.run) else "No marks, pauses or drops at any queue.",
         ),
+        chart_block(ports.port_series(records.queues)),
     ]
     parts = [network_drawing(records, loads), element("div", *blocks, class_="charts")]
     if len(records.links):
@@ -300,7 +303,18 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
         body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
         if body is not None:
             parts += [element("h3", title), body]
+    body = _switch_ports(run)
+    if body is not None:
+        parts += [element("h3", "Switch ports"), body]
     return "Counters", Raw("".join(parts) + _kernel(records))
+
+
+def _switch_ports(run: Mapping[str, Any]) -> Raw | None:
+    """Sum and largest of every counter of switch ports."""
+    counted = run.get("counters", {}).get("switch_ports", {})
+    names = port_names(counted, [switch["name"] for switch in run["job"]["switches"]])
+    values = {name: counts for name, counts in counted.items() if name not in {"switch", "port"}}
+    return tables.counter_table(values, names)
 
 
 def _kernel(records: RunRecords) -> Raw:

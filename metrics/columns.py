@@ -47,7 +47,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         busbw_factor | ratio | factor of nccl-tests from algbw to busbw
         serial_steps | messages | messages that must follow one another; 1 where slices overlap
         path_latency_ns | ns | mean one-way latency of its messages beyond their transmission
-        ideal_ns | ns | S x factor / goodput of the slowest NIC + serial steps x path latency
+        ideal_ns | ns | S x factor (all-to-all: bytes of the busiest rank) / goodput + latencies
         ideal_ratio | ratio | ideal time / completion time
         algbw_GBps | 10^9 B/s | S / completion time
         busbw_GBps | 10^9 B/s | algbw x factor

@@ -37,7 +37,8 @@ class IdealModel:
         """What "% of ideal" of a collective is divided by, in words and numbers."""
         efficiency = header_efficiency(self.mtu_bytes)
         return (
-            "t_ideal = S x busbw factor / G + serial steps x path latency; "
+            "t_ideal = S x busbw factor / G + serial steps x path latency, for an all-to-all with "
+            "what its busiest rank sends or receives in place of S x factor; "
             f"G = {self.slowest_nic_bps / 1e9:g} Gb/s (slowest NIC) x {efficiency:.4f} "
             f"(MTU {self.mtu_bytes} B / {self.mtu_bytes + 82} B on the link) "
             f"= {self.goodput_bps / 8e9:.3f} GB/s; % of ideal = t_ideal / t"
@@ -54,7 +55,10 @@ class IdealModel:
     def collective_ns(
         self, bus_bytes: NDArray[np.float64], latency_ns: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Ideal completion times; `bus_bytes` is S x factor, `latency_ns` all steps together."""
+        """Ideal completion times.
+
+        `bus_bytes` is S x factor or what stands for it, `latency_ns` all steps together.
+        """
         return bus_bytes * 8e9 / self.goodput_bps + latency_ns
 
     def path_latency_ns(

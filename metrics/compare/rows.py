@@ -63,8 +63,15 @@ def error_rows(comparison: Comparison) -> Rows:
 
 
 def signed_share(ratio: float | None) -> str:
-    """Per cent with a sign."""
-    return MISSING if ratio is None else f"{100 * ratio:+.1f} %"
+    """Per cent with a sign; of differences that one decimal can't show three, or their bound."""
+    if ratio is None:
+        return MISSING
+    percent = 100 * ratio
+    if percent == 0:
+        return "0.0 %"
+    if abs(percent) >= 0.05:
+        return f"{percent:+.1f} %"
+    return f"{percent:+.3f} %" if abs(percent) >= 0.0005 else "within 0.001 %"
 
 
 def total_rows(comparison: Comparison) -> Rows:

@@ -65,6 +65,7 @@ def collective_table(
     )
     joined = _facts(instances).join(times, on="instance", how="left", maintain_order="left")
     joined = joined.join(packets, on="instance", how="left", maintain_order="left")
+    joined = joined.join(_busiest_bytes(flows), on="instance", how="left", maintain_order="left")
     joined = joined.join(_most_sends(flows), on="instance", how="left", maintain_order="left")
     table = _with_figures(_one_step_where_sliced(joined), ideal)
     unknown = [name for name in _PACKET_COUNTS if getattr(operations, name) is None]
@@ -75,6 +76,17 @@ def _most_sends(flows: pl.DataFrame) -> pl.DataFrame:
     """Messages of the rank that sends most of them, for each instance."""
     of_rank = flows.group_by("instance", "source_rank").agg(pl.len().alias("most_sends"))
     return of_rank.group_by("instance").agg(pl.col("most_sends").max())
+
+
+def _busiest_bytes(flows: pl.DataFrame) -> pl.DataFrame:
+    """Bytes of the rank that sends or receives most to or from others, for each instance."""
+    crossing = flows.filter(pl.col("source_rank") != pl.col("destination_rank"))
+    sums = [
+        crossing.group_by("instance", pl.col(end).alias("rank")).agg(pl.col("size_bytes").sum())
+        for end in ("source_rank", "destination_rank")
+    ]
+    busiest = pl.col("size_bytes").max().alias("busiest_bytes")
+    return pl.concat(sums).group_by("instance").agg(busiest)
 
 
 def _one_step_where_sliced(joined: pl.DataFrame) -> pl.DataFrame:
@@ -141,10 +153,20 @@ def _facts(instances: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _bus_bytes() -> pl.Expr:
+    """What no schedule can save a rank's NIC: S x factor.
+
+    An all-to-all may be uneven; there it is what the busiest rank sends or receives.
+    """
+    even = pl.col("size_bytes") * pl.col("busbw_factor")
+    busiest = pl.col("busiest_bytes").cast(pl.Float64).fill_null(even)
+    return pl.when(pl.col("kind") == "all_to_all").then(busiest).otherwise(even)
+
+
 def _with_figures(joined: pl.DataFrame, ideal: IdealModel) -> pl.DataFrame:
     """Completion times, bandwidths and the ideal."""
     column = pl.col
-    bus_bytes = (joined["size_bytes"] * joined["busbw_factor"]).to_numpy()
+    bus_bytes = joined.select(_bus_bytes()).to_series().to_numpy()
     latency = (joined["serial_steps"] * joined["path_latency_ns"].fill_null(0.0)).to_numpy()
     elapsed = column("completion_time_ns")
     return (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from metrics.compare import Comparison, compare, comparison_tables, write_comparison
+from metrics.compare import Comparison, compare, comparison_tables, rows, write_comparison
 from metrics.records import RunRecords
 from metrics.records.operations import NOT_DONE
 from tests.metrics.browser import rendered
@@ -134,3 +134,15 @@ def test_a_browser_draws_both_distributions(record: Record) -> None:
     assert f'data-charts-drawn="{document.count("<figure")}"' in document
     assert "predict (n = 18)" in document
     assert "run (n = 18)" in document
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (None, "n/a"), (0.0, "0.0 %"), (-0.1, "-10.0 %"), (0.0005, "+0.1 %"),
+        (-0.0004, "-0.040 %"), (0.000006, "+0.001 %"), (-0.0000001, "within 0.001 %"),
+    ],
+)  # fmt: skip
+def test_a_small_difference_is_never_shown_as_none(ratio: float | None, text: str) -> None:
+    """No "-0.0 %": what one decimal can't show has three, or a bound."""
+    assert rows.signed_share(ratio) == text

@@ -57,7 +57,7 @@ pub struct Router {
 impl Router {
     /// The switches of a job.
     pub fn new(config: &JobConfig) -> Self {
-        Self { hashes: config.switches.iter().map(|s| EcmpHash::of_switch(s)).collect() }
+        Self { hashes: config.switches.iter().map(EcmpHash::of_switch).collect() }
     }
 
     /// The links from a NIC to another of a flow (source address, destination address, source port).

@@ -123,7 +123,7 @@ _TOPOLOGIES = """\
 ## Topologies
 
 `kind: clos` is a Clos of two or three tiers from its own numbers, `kind: fat_tree` the smallest
-Clos of equal switches that carries so many hosts, `kind: explicit` any graph. What decides a fabric:
+Clos of equal switches that carries so many hosts, `kind: explicit` any graph. What decides which:
 
 | What | In a Clos | In a fat tree |
 | --- | --- | --- |

@@ -236,10 +236,12 @@ class WallEmulation:
         `counters` has a table `wires` more, or `ports`.
         """
     def lateness(self) -> dict[str, int]:
-        """Return how late events were handled, in wall nanoseconds.
+        """Return how late events were handled and frames came, in wall nanoseconds.
 
-        `events`, `mean_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns` (each up to an eighth too
-        large) and `max_ns`.
+        Of events: `events`, `mean_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns` (each up to an
+        eighth too large) and `max_ns`. A frame is sent when its transmission begins and is late
+        only if it comes after its last bit should have: `frames`, `late_frames`, and of all frames
+        `frame_p999_ns` and `frame_max_ns`.
         """
 
 def loopback_datagrams_per_s(datagram_bytes: int, seconds: float) -> float:

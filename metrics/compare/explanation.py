@@ -5,7 +5,7 @@ from typing import Any
 
 from metrics.compare.sides import Totals
 from metrics.fluid import fluid_label, is_fluid
-from metrics.presentation import count_text, duration_text
+from metrics.presentation import count_text, duration_text, share_text
 from metrics.records import RunRecords
 
 __all__ = ["explanations"]
@@ -62,13 +62,14 @@ def _balance(names: tuple[str, str], totals: tuple[Totals, Totals]) -> Iterator[
 
 
 def _lateness(run: Mapping[str, Any]) -> Iterator[str]:
-    """How late events were handled in wall time, and what that is in emulated time."""
+    """How many frames came after their time, and by how much in wall and emulated time."""
     dilation = float(run.get("time_dilation") or 1)
     for agent in run.get("control", {}).get("agents", []):
-        late_ns = agent.get("lateness", {}).get("p99_ns")
-        if late_ns:
+        lateness = agent.get("lateness", {})
+        if late := lateness.get("late_frames"):
+            late_ns = lateness["frame_max_ns"]
             yield (
-                f"agent {agent['name']} handled 1 % of its events more than "
-                f"{duration_text(late_ns)} late (wall), {duration_text(late_ns / dilation)} "
-                "emulated; that adds up over the hops and steps of a collective."
+                f"{share_text(late / lateness['frames'])} of the frames to agent {agent['name']} "
+                f"came after their time, by at most {duration_text(late_ns)} (wall), "
+                f"{duration_text(late_ns / dilation)} emulated; every other frame came in time."
             )

@@ -53,7 +53,10 @@ def _failure(failure: Mapping[str, Any]) -> str:
 
 
 def lateness_ratio(run: Mapping[str, Any], collectives: pl.DataFrame) -> float:
-    """Lateness of the slowest agent (99th percentile, emulated) over the median completion time.
+    """Lateness of frames (99.9th percentile, emulated) over the median completion time.
+
+    Of the slowest agent. A frame is late when it comes over its wire after its last bit should
+    have arrived.
 
     0 where nothing can be late or nothing is complete.
     """
@@ -64,9 +67,10 @@ def lateness_ratio(run: Mapping[str, Any], collectives: pl.DataFrame) -> float:
 
 
 def _late_ns(run: Mapping[str, Any]) -> float:
-    """The slowest agent's 99th percentile, emulated."""
+    """The slowest agent's 99.9th percentile of frames, emulated."""
     agents = run.get("control", {}).get("agents", [])
-    late_ns = max((agent.get("lateness", {}).get("p99_ns") or 0 for agent in agents), default=0)
+    late = [agent.get("lateness", {}).get("frame_p999_ns") or 0 for agent in agents]
+    late_ns = max(late, default=0)
     return float(late_ns) / float(run.get("time_dilation") or 1)
 
 
@@ -77,7 +81,7 @@ def _lateness(run: Mapping[str, Any], collectives: pl.DataFrame) -> Iterator[str
         dilation = float(run.get("time_dilation") or 1)
         fitting = _round_up(dilation * ratio / LATENESS_LIMIT_RATIO)
         yield (
-            f"the machine was too slow for time dilation {dilation:g}: 1 % of the events came more "
+            f"the machine was too slow for time dilation {dilation:g}: 1 frame of 1000 came more "
             f"than {duration_text(_late_ns(run))} late (emulated), {share_text(ratio)} of the "
             f"median completion time, so times are too long; try time dilation {fitting:g}"
         )

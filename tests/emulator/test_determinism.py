@@ -24,7 +24,7 @@ GOLDEN = {
     # DCQCN, marking by chance, ECMP. Without skew and jitter nothing is drawn outside the engine.
     "dcqcn": (
         JobRequest("loopback-clos", profile="moe-training,skew=0,jitter=0"),
-        "af0fb80cac8505abedb16f6e7fbbf793",
+        "be14d012cd3e7a8d7e441a3b9e6f3375",
     ),
     # Swift's window and its square roots; a window of packets sprayed by chance.
     "swift": (
@@ -39,7 +39,7 @@ GOLDEN = {
             profile="all-to-all",
             seed=2,
         ),
-        "655de82c302685c41483d9b0c145a0d6",
+        "ef8a60388453191b88805a9dba63afe5",
     ),
 }
 """A name -> a job and the digest of its records."""

@@ -147,7 +147,7 @@ def test_a_late_wall_clock_is_a_warning_that_names_a_fitting_dilation(tmp_path: 
     assert isinstance(median_ns, float)
 
     def warnings(late_ns: float) -> list[str]:
-        agent = {"name": "agent-0", "nodes": [], "lateness": {"p99_ns": int(late_ns)}}
+        agent = {"name": "agent-0", "nodes": [], "lateness": {"frame_p999_ns": int(late_ns)}}
         facts = {"time_dilation": 100, "control": {"agents": [agent]}}
         return list(findings(facts, records.collectives, {}, []))
 

@@ -130,16 +130,20 @@ impl WallEmulation {
     }
 
     fn lateness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let lateness = self.emulation.lateness();
+        let (events, frames) = (self.emulation.lateness(), self.emulation.frame_lateness());
         let dict = PyDict::new(py);
-        dict.set_item("events", lateness.count())?;
-        dict.set_item("mean_ns", lateness.mean_ns())?;
+        dict.set_item("events", events.count())?;
+        dict.set_item("mean_ns", events.mean_ns())?;
         for (name, share) in
             [("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)]
         {
-            dict.set_item(name, lateness.quantile_ns(share))?;
+            dict.set_item(name, events.quantile_ns(share))?;
         }
-        dict.set_item("max_ns", lateness.max_ns())?;
+        dict.set_item("max_ns", events.max_ns())?;
+        dict.set_item("frames", frames.count())?;
+        dict.set_item("late_frames", frames.positive_count())?;
+        dict.set_item("frame_p999_ns", frames.quantile_ns(0.999))?;
+        dict.set_item("frame_max_ns", frames.max_ns())?;
         Ok(dict)
     }
 }

@@ -43,7 +43,7 @@ impl Capture {
         Self { max_packets: capture.max_packets, ends, frames: Frames::default(), left_out }
     }
 
-    fn keep(&mut self, now_ps: u64, direction: u32, frame: &Frame) {
+    fn keep(&mut self, at_ps: u64, direction: u32, frame: &Frame) {
         let Some((source, destination)) = self.ends[direction as usize] else {
             return;
         };
@@ -54,7 +54,7 @@ impl Capture {
         }
         let before = frames.bytes.len();
         encode(frame, source, destination, &mut frames.bytes);
-        frames.time_ps.push(now_ps);
+        frames.time_ps.push(at_ps);
         frames.direction.push(direction);
         frames.length_bytes.push((frames.bytes.len() - before) as u32);
     }
@@ -103,11 +103,16 @@ impl<M: Medium> Captured<M> {
 
 impl<M: Medium> Medium for Captured<M> {
     #[inline]
-    fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+    fn takes_ahead(&self) -> bool {
+        self.inner.takes_ahead()
+    }
+
+    #[inline]
+    fn carry(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
         if let Some(capture) = &mut self.capture {
-            capture.keep(now_ps, direction, &frame);
+            capture.keep(at_ps, direction, &frame);
         }
-        self.inner.carry(now_ps, direction, frame)
+        self.inner.carry(at_ps, direction, frame)
     }
 
     fn icrc_errors(&self, direction: u32) -> u64 {

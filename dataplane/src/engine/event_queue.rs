@@ -1,17 +1,24 @@
-//! Pending events in the order of their time, ties in the order of their insertion.
+//! Pending events in the order of their time, ties in the order of their rank, then of their
+//! insertion.
 //!
-//! A 4-ary heap on a 128-bit key (time, sequence number). It knows nothing about what an event
+//! A 4-ary heap on a 128-bit key (time, rank, sequence number). It knows nothing about what an event
 //! means.
+
+/// Bits of the sequence number: a million million events.
+const SEQUENCE_BITS: u32 = 40;
 
 /// When an event happens, and its place among events of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey(u128);
 
 impl EventKey {
-    /// A key; smaller `sequence` comes first at the same time.
+    /// A key; at the same time the smaller `rank` (24 bits) comes first, then the smaller
+    /// `sequence` (40 bits).
     #[inline]
-    pub fn new(time_ps: u64, sequence: u64) -> Self {
-        Self((u128::from(time_ps) << 64) | u128::from(sequence))
+    pub fn new(time_ps: u64, rank: u32, sequence: u64) -> Self {
+        debug_assert!(sequence >> SEQUENCE_BITS == 0 && rank >> (64 - SEQUENCE_BITS) == 0);
+        let place = u64::from(rank) << SEQUENCE_BITS | sequence;
+        Self((u128::from(time_ps) << 64) | u128::from(place))
     }
 
     /// The time.
@@ -47,18 +54,19 @@ impl<E: Copy> EventQueue<E> {
         self.heap.is_empty()
     }
 
-    /// A key for an event at `time_ps` that comes after every key made before at that time.
+    /// A key for an event at `time_ps` that comes after every key of this rank made before at that
+    /// time.
     #[inline]
-    pub fn key(&mut self, time_ps: u64) -> EventKey {
-        let key = EventKey::new(time_ps, self.next_sequence);
+    pub fn key(&mut self, time_ps: u64, rank: u32) -> EventKey {
+        let key = EventKey::new(time_ps, rank, self.next_sequence);
         self.next_sequence += 1;
         key
     }
 
-    /// Add an event at `time_ps`.
+    /// Add an event of rank 0 at `time_ps`.
     #[inline]
     pub fn push(&mut self, time_ps: u64, event: E) {
-        let key = self.key(time_ps);
+        let key = self.key(time_ps, 0);
         self.push_key(key, event);
     }
 
@@ -150,11 +158,21 @@ mod tests {
     #[test]
     fn a_key_made_early_keeps_its_place_when_it_is_pushed_late() {
         let mut queue = EventQueue::new();
-        let early = queue.key(5);
+        let early = queue.key(5, 0);
         queue.push(5, 'b');
         queue.push_key(early, 'a');
         assert_eq!(queue.pop(), Some((5, 'a')));
         assert_eq!(queue.pop(), Some((5, 'b')));
+    }
+
+    #[test]
+    fn events_of_one_time_leave_in_the_order_of_their_rank() {
+        let mut queue = EventQueue::new();
+        for rank in [2, 0, 1] {
+            let key = queue.key(5, rank);
+            queue.push_key(key, rank);
+        }
+        assert_eq!([(); 3].map(|()| queue.pop()), [0, 1, 2].map(|rank| Some((5, rank))));
     }
 
     #[test]

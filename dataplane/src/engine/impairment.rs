@@ -92,11 +92,11 @@ pub struct Impaired<M> {
     inner: M,
     /// By direction; empty when nothing is impaired.
     directions: Vec<Option<Box<Direction>>>,
-    /// By time and order: frames held back, with their direction.
-    held: BTreeMap<(u64, u64), (u32, Frame)>,
+    /// By time, direction and order: frames held back.
+    held: BTreeMap<(u64, u32, u64), Frame>,
     held_total: u64,
     /// Releases that nobody has been told of.
-    releases: Vec<u64>,
+    releases: Vec<(u64, u32)>,
 }
 
 impl<M: Medium> Impaired<M> {
@@ -117,20 +117,25 @@ impl<M: Medium> Impaired<M> {
         &mut self.inner
     }
 
+    /// Carry the frame at a later time.
     fn hold(&mut self, at_ps: u64, direction: u32, frame: Frame) {
-        self.held.insert((at_ps, self.held_total), (direction, frame));
+        if self.inner.takes_ahead() {
+            self.inner.carry(at_ps, direction, frame);
+            return;
+        }
+        self.held.insert((at_ps, direction, self.held_total), frame);
         self.held_total += 1;
-        self.releases.push(at_ps);
+        self.releases.push((at_ps, direction));
     }
 
-    fn impair(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+    fn impair(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
         let Some(state) = &mut self.directions[direction as usize] else {
-            return self.inner.carry(now_ps, direction, frame);
+            return self.inner.carry(at_ps, direction, frame);
         };
-        let fate = state.judge(now_ps, &frame)?;
+        let fate = state.judge(at_ps, &frame)?;
         let frame = if fate.is_corrupted { corrupt(&frame, &mut state.random)? } else { frame };
-        if fate.copy_ps.is_none() && fate.at_ps <= now_ps {
-            return self.inner.carry(now_ps, direction, frame);
+        if fate.copy_ps.is_none() && fate.at_ps <= at_ps {
+            return self.inner.carry(at_ps, direction, frame);
         }
         if let Some(copy_ps) = fate.copy_ps {
             self.hold(copy_ps, direction, frame.clone());
@@ -142,11 +147,16 @@ impl<M: Medium> Impaired<M> {
 
 impl<M: Medium> Medium for Impaired<M> {
     #[inline]
-    fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+    fn takes_ahead(&self) -> bool {
+        self.inner.takes_ahead()
+    }
+
+    #[inline]
+    fn carry(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
         if self.directions.is_empty() {
-            return self.inner.carry(now_ps, direction, frame);
+            return self.inner.carry(at_ps, direction, frame);
         }
-        self.impair(now_ps, direction, frame)
+        self.impair(at_ps, direction, frame)
     }
 
     fn icrc_errors(&self, direction: u32) -> u64 {
@@ -154,23 +164,23 @@ impl<M: Medium> Medium for Impaired<M> {
     }
 
     #[inline]
-    fn poll_release(&mut self) -> Option<u64> {
+    fn poll_release(&mut self) -> Option<(u64, u32)> {
         self.releases.pop()
     }
 
     fn release(&mut self, now_ps: u64) -> Option<(u32, Frame)> {
         let first = self.held.first_entry()?;
-        if first.key().0 > now_ps {
+        let (at_ps, direction, _) = *first.key();
+        if at_ps > now_ps {
             return None;
         }
-        let (direction, frame) = first.remove();
+        let frame = first.remove();
         Some((direction, self.inner.carry(now_ps, direction, frame)?))
     }
 
     fn discard(&mut self, direction: u32) -> Option<Frame> {
-        let mut held = self.held.iter();
-        let key = held.find(|(_, (of, _))| *of == direction).map(|(key, _)| *key)?;
-        self.held.remove(&key).map(|(_, frame)| frame)
+        let key = *self.held.keys().find(|key| key.1 == direction)?;
+        self.held.remove(&key)
     }
 
     fn capture(&self) -> Option<&Capture> {

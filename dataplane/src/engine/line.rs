@@ -43,6 +43,8 @@ pub struct Line {
     delivered: Delivered,
     lost: Delivered,
     busy_until_ps: u64,
+    /// When everything under way was lost last; 0 if it never was.
+    cut_ps: u64,
 }
 
 impl Line {
@@ -56,6 +58,7 @@ impl Line {
             delivered: Delivered::default(),
             lost: Delivered::default(),
             busy_until_ps: 0,
+            cut_ps: 0,
         }
     }
 
@@ -75,8 +78,9 @@ impl Line {
         self.in_flight.len() == 1
     }
 
+    /// Count a frame whose last bit leaves at `end_ps`, and which is put on no line here.
     #[inline]
-    fn count(&mut self, end_ps: u64, frame: &Frame) {
+    pub fn count(&mut self, end_ps: u64, frame: &Frame) {
         let wire_bytes = u64::from(frame.wire_bytes());
         self.totals.tx_packets += 1;
         self.totals.tx_bytes += wire_bytes;
@@ -119,6 +123,14 @@ impl Line {
         let ahead_ps = self.busy_until_ps.saturating_sub(now_ps);
         self.totals.busy_ps = self.totals.busy_ps.saturating_sub(ahead_ps);
         self.busy_until_ps = self.busy_until_ps.min(now_ps);
+        self.cut_ps = now_ps;
+    }
+
+    /// A frame whose last bit would arrive at `at_ps` was under way when everything was lost.
+    #[inline]
+    pub fn has_lost(&self, at_ps: u64, frame: &Frame) -> bool {
+        let sent_ps = self.delay_ps + transfer_ps(u64::from(frame.wire_bytes()), self.rate_bps);
+        at_ps < self.cut_ps.saturating_add(sent_ps) && self.cut_ps > 0
     }
 
     /// Count a frame that was lost with the link.
@@ -159,8 +171,8 @@ mod tests {
     #[test]
     fn frames_leave_in_order_and_only_the_first_is_the_next_event() {
         let mut line = Line::new(1_000_000_000, 500);
-        assert!(line.push(100, EventKey::new(600, 0), frame()));
-        assert!(!line.push(200, EventKey::new(700, 1), frame()));
+        assert!(line.push(100, EventKey::new(600, 0, 0), frame()));
+        assert!(!line.push(200, EventKey::new(700, 0, 1), frame()));
         let (_, next) = line.pop(600).expect("two are under way");
         assert_eq!(next.map(EventKey::time_ps), Some(700));
         assert!(line.pop(699).is_none());
@@ -172,10 +184,12 @@ mod tests {
         let rate_bps = 8_000_000_000_000;
         let mut line = Line::new(rate_bps, 500);
         let wire_bytes = u64::from(frame().wire_bytes());
-        line.push(wire_bytes, EventKey::new(wire_bytes + 500, 0), frame());
+        line.push(wire_bytes, EventKey::new(wire_bytes + 500, 0, 0), frame());
         line.cut(10);
         assert_eq!(line.lost(), Delivered { packets: 1, bytes: wire_bytes });
         assert_eq!(line.totals(u64::MAX).busy_ps, 10);
+        assert!(line.has_lost(10 + 500 + wire_bytes - 1, &frame()));
+        assert!(!line.has_lost(10 + 500 + wire_bytes, &frame()));
         assert!(line.pop(u64::MAX).is_none());
     }
 
@@ -184,7 +198,7 @@ mod tests {
         let rate_bps = 8_000_000_000_000;
         let mut line = Line::new(rate_bps, 0);
         let wire_bytes = u64::from(frame().wire_bytes());
-        line.push(wire_bytes, EventKey::new(wire_bytes, 0), frame());
+        line.push(wire_bytes, EventKey::new(wire_bytes, 0, 0), frame());
         assert_eq!(line.totals(10).busy_ps, 10);
         assert_eq!(line.totals(u64::MAX).busy_ps, wire_bytes + 20);
     }

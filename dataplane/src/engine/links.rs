@@ -64,6 +64,9 @@ impl<M: Medium> World<M> {
         match change {
             LinkChange::Down => {
                 line.cut(self.now_ps);
+                for (_, frame) in self.inbound[direction as usize].drain(..) {
+                    line.count_lost(&frame);
+                }
                 while let Some(frame) = self.medium.discard(direction) {
                     line.count_lost(&frame);
                 }

@@ -7,18 +7,25 @@ use super::impairment::{Impaired, ImpairmentCounters};
 use crate::config::{JobConfig, NodeId};
 use crate::roce::{Frame, Payload, decode, encode};
 
-/// What becomes of frames that have travelled a link.
+/// What becomes of frames that travel a link.
 pub trait Medium {
-    /// The frame has travelled `direction`: return it to hand it to the node there now.
-    fn carry(&mut self, now_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
+    /// It takes frames when their transmission begins, and gives none back: it needs time.
+    #[inline]
+    fn takes_ahead(&self) -> bool {
+        false
+    }
+
+    /// The last bit of the frame arrives by `direction` at `at_ps`, which is now unless it is taken
+    /// ahead: return the frame to hand it to the node there.
+    fn carry(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
 
     /// Frames that came by `direction` and whose invariant CRC did not fit.
     fn icrc_errors(&self, direction: u32) -> u64;
 
-    /// A time at which [`Medium::release`] is to be called, each once; call until `None` after every
-    /// [`Medium::carry`].
+    /// A time at which [`Medium::release`] is to be called, each once, and the direction for which;
+    /// call until `None` after every [`Medium::carry`].
     #[inline]
-    fn poll_release(&mut self) -> Option<u64> {
+    fn poll_release(&mut self) -> Option<(u64, u32)> {
         None
     }
 

@@ -1,7 +1,11 @@
 //! The event loop over hosts, switches and links: the same for the virtual and the wall clock.
 //!
 //! What happens to a frame at the end of its link is the [`Medium`]'s: within one process it is
-//! handed to the node at the other end; otherwise it goes on a wire at that time.
+//! handed to the node at the other end; otherwise it goes on a wire when its transmission begins,
+//! and is an event of the other process at the time of its arrival.
+//!
+//! Events of one time are ordered by what they are, so that the history of a node is the same
+//! whichever processes the others are in.
 
 use super::assembly::{HostBuilder, build_switch};
 use super::error::ConfigError;
@@ -68,8 +72,8 @@ pub struct World<M> {
     pub(super) lines: Vec<Line>,
     /// What happens to links; `None` if nothing does.
     pub(super) link_events: Option<Box<LinkEvents>>,
-    /// By direction: frames from wires that wait for their event.
-    inbound: Vec<VecDeque<Frame>>,
+    /// By direction: frames from wires that wait for their event, by time.
+    pub(super) inbound: Vec<VecDeque<(u64, Frame)>>,
     pub(super) events: EventQueue<Event>,
     pub(super) now_ps: u64,
     events_handled: u64,
@@ -172,11 +176,21 @@ impl<M: Medium> World<M> {
         Some(at_ps)
     }
 
-    /// A frame has come over a wire for the node at the end of `direction`, at `at_ps`. It is an
-    /// event like any other: what was due before is handled before.
+    /// A frame has come over a wire for the node at the end of `direction`, where its last bit
+    /// arrives at `at_ps`, or now if that has passed. It is an event like any other: what was due
+    /// before is handled before.
     pub fn inject(&mut self, at_ps: u64, direction: u32, frame: Frame) {
-        self.inbound[direction as usize].push_back(frame);
-        self.events.push(at_ps.max(self.now_ps), Event::Injected { direction });
+        let line = &mut self.lines[direction as usize];
+        if line.has_lost(at_ps, &frame) {
+            line.count_lost(&frame);
+            return;
+        }
+        let at_ps = at_ps.max(self.now_ps);
+        let inbound = &mut self.inbound[direction as usize];
+        let behind = inbound.iter().rev().take_while(|(later_ps, _)| *later_ps > at_ps).count();
+        inbound.insert(inbound.len() - behind, (at_ps, frame));
+        let key = self.events.key(at_ps, rank(direction));
+        self.events.push_key(key, Event::Injected { direction });
     }
 
     /// Move the clock without an event; it never goes back.
@@ -195,7 +209,7 @@ impl<M: Medium> World<M> {
         match event {
             Event::Arrival { direction } => self.arrive(direction),
             Event::Injected { direction } => {
-                if let Some(frame) = self.inbound[direction as usize].pop_front() {
+                if let Some(frame) = self.pop_inbound(direction) {
                     self.deliver(direction, frame);
                 }
             }
@@ -218,6 +232,16 @@ impl<M: Medium> World<M> {
         }
     }
 
+    /// The frame that has come by now; none if it was lost after its event was made.
+    #[inline]
+    fn pop_inbound(&mut self, direction: u32) -> Option<Frame> {
+        let inbound = &mut self.inbound[direction as usize];
+        if inbound.front()?.0 > self.now_ps {
+            return None;
+        }
+        inbound.pop_front().map(|(_, frame)| frame)
+    }
+
     #[inline]
     fn arrive(&mut self, direction: u32) {
         let Some((frame, next)) = self.lines[direction as usize].pop(self.now_ps) else {
@@ -229,8 +253,9 @@ impl<M: Medium> World<M> {
         if let Some(frame) = self.medium.carry(self.now_ps, direction, frame) {
             self.deliver(direction, frame);
         }
-        while let Some(at_ps) = self.medium.poll_release() {
-            self.events.push(at_ps.max(self.now_ps), Event::Release);
+        while let Some((at_ps, direction)) = self.medium.poll_release() {
+            let key = self.events.key(at_ps.max(self.now_ps), rank(direction));
+            self.events.push_key(key, Event::Release);
         }
     }
 
@@ -332,7 +357,13 @@ impl<M: Medium> World<M> {
     fn transmit(&mut self, direction: u32, end_ps: u64, frame: Frame) {
         self.flow_links.count(direction, &frame);
         let line = &mut self.lines[direction as usize];
-        let key = self.events.key(line.arrival_ps(end_ps));
+        let arrival_ps = line.arrival_ps(end_ps);
+        if self.medium.takes_ahead() {
+            line.count(end_ps, &frame);
+            self.medium.carry(arrival_ps, direction, frame);
+            return;
+        }
+        let key = self.events.key(arrival_ps, rank(direction));
         if line.push(end_ps, key, frame) {
             self.events.push_key(key, Event::Arrival { direction });
         }
@@ -456,6 +487,12 @@ impl<M: Medium> World<M> {
     pub fn medium(&self) -> &M {
         &self.medium
     }
+}
+
+/// Rank of an arrival among events of its time: behind what nodes do by themselves, by direction.
+#[inline]
+fn rank(direction: u32) -> u32 {
+    direction + 1
 }
 
 #[inline]

@@ -11,8 +11,9 @@ use std::ptr::null_mut;
 
 /// Datagrams per call.
 pub const BATCH: usize = 64;
-/// Longest frame: the usual jumbo frame of switches, with room to notice longer ones.
-pub const MAX_FRAME_BYTES: usize = 9216 + 1;
+/// Longest datagram: the usual jumbo frame of switches and a time of arrival, with room to notice
+/// longer ones.
+pub const MAX_FRAME_BYTES: usize = 9216 + 12 + 1;
 
 /// Room for one control message with the time of arrival, aligned for its header.
 type ControlBytes = [u64; 8];

@@ -50,9 +50,14 @@ impl Carrier {
 
 impl Medium for Carrier {
     #[inline]
-    fn carry(&mut self, _now_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
+    fn takes_ahead(&self) -> bool {
+        matches!(self, Carrier::Wires(_))
+    }
+
+    #[inline]
+    fn carry(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame> {
         match self {
-            Carrier::Wires(wires) => wires.push(direction, &frame),
+            Carrier::Wires(wires) => wires.push(at_ps, direction, &frame),
             Carrier::Ports(ports) => ports.push(direction, frame),
         }
         None

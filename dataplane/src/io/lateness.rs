@@ -33,6 +33,11 @@ impl Lateness {
         self.count
     }
 
+    /// Events that were late at all.
+    pub fn positive_count(&self) -> u64 {
+        self.count - self.counts[0]
+    }
+
     /// Mean.
     pub fn mean_ns(&self) -> u64 {
         self.sum_ns.checked_div(self.count).unwrap_or(0)

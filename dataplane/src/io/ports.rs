@@ -157,7 +157,7 @@ impl Ports {
                 let realtime_ns = received.realtime_ns;
                 if let Some(frame) = decode_received(received, effect, counters) {
                     if is_expected(&frame, *address, addresses) {
-                        take(Arrival { direction: *arrives, realtime_ns, frame });
+                        take(Arrival { direction: *arrives, at_ps: None, realtime_ns, frame });
                     } else {
                         counters.unexpected_sources += 1;
                     }

@@ -182,6 +182,11 @@ impl WallEmulation {
         self.shared.lock().lateness.clone()
     }
 
+    /// How long after its time of arrival each frame came over its wire, 0 if in time.
+    pub fn frame_lateness(&self) -> Lateness {
+        self.shared.lock().frame_lateness.clone()
+    }
+
     /// Operations that have started and are not complete.
     pub fn blocked(&self, limit: usize) -> Vec<Blocked> {
         match &*self.stage() {

@@ -1,14 +1,16 @@
 //! The loop of a thread that drives nodes in real time.
 //!
 //! Events are handled at their scheduled time even if the loop comes late, so that lateness costs no
-//! bandwidth; how late it came is recorded. Frames go on their wire when they would arrive, and are
-//! taken to arrive when the kernel got them, not when the loop looked.
+//! bandwidth; how late it came is recorded. Frames go on their wire when their transmission begins,
+//! with the time at which they arrive: the loop may be late by as much as a link takes before a
+//! frame is. How late frames are is recorded, too. Frames of a real network are taken to arrive when
+//! the kernel got them, not when the loop looked.
 
 use super::carrier::Carrier;
 use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
 use super::wire::Arrival;
-use crate::engine::medium::Wrapped;
+use crate::engine::medium::{Medium, Wrapped};
 use crate::engine::records::{Blocked, Snapshot};
 use crate::engine::world::{RankCompletion, World};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +30,7 @@ pub struct Published {
     pub snapshot: Snapshot,
     pub completions: Vec<RankCompletion>,
     pub lateness: Lateness,
+    pub frame_lateness: Lateness,
     /// The answer to a question for blocked operations.
     pub blocked: Option<Vec<Blocked>>,
 }
@@ -53,8 +56,13 @@ impl Shared {
 pub struct Loop {
     world: Box<World<Wrapped<Carrier>>>,
     clock: DilatedClock,
+    /// What is sent at one time comes back no earlier than this after it.
+    lookahead_ps: u64,
     shared: Arc<Shared>,
+    /// Of events.
     lateness: Lateness,
+    /// Of frames: how long after its time of arrival each came, 0 if in time.
+    frame_lateness: Lateness,
     arrivals: Vec<Arrival>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     realtime_offset_ns: u64,
@@ -67,11 +75,15 @@ impl Loop {
         clock: DilatedClock,
         shared: Arc<Shared>,
     ) -> Self {
+        let delays = world.config().links.iter().map(|link| link.delay_ps);
+        let lookahead_ps = if world.medium().takes_ahead() { delays.min() } else { None };
         Self {
             world,
             clock,
+            lookahead_ps: lookahead_ps.unwrap_or(u64::MAX),
             shared,
             lateness: Lateness::new(),
+            frame_lateness: Lateness::new(),
             arrivals: Vec::new(),
             realtime_offset_ns: realtime_offset_ns(),
             next_publication_ns: 0,
@@ -107,12 +119,16 @@ impl Loop {
     }
 
     /// Take what arrived, handle what is due, send, and wait for what comes next.
+    ///
+    /// A loop that is late handles no more at once than the frames that it sends to itself allow.
     fn turn(&mut self) {
         let now_ns = monotonic_ns();
         let now_ps = self.clock.emulated_ps(now_ns);
         let received = self.receive(now_ps);
         let mut handled = 0u32;
-        while let Some(at_ps) = self.world.step(now_ps) {
+        let next_ps = self.world.next_ps().unwrap_or(now_ps);
+        let until_ps = now_ps.min(next_ps.saturating_add(self.lookahead_ps));
+        while let Some(at_ps) = self.world.step(until_ps) {
             self.lateness.record(self.clock.wall_span_ns(now_ps - at_ps));
             handled += 1;
         }
@@ -123,7 +139,7 @@ impl Loop {
             self.world.advance_to(now_ps);
             self.publish(false);
         }
-        if received == 0 {
+        if received == 0 && until_ps == now_ps {
             self.wait(is_blocked, handled == 0);
         }
     }
@@ -136,11 +152,16 @@ impl Loop {
             .inner_mut()
             .inner_mut()
             .receive(|arrival| arrivals.push(arrival));
-        for Arrival { direction, realtime_ns, frame } in self.arrivals.drain(..) {
-            let arrival_ps = realtime_ns.map_or(now_ps, |realtime_ns| {
-                self.clock.emulated_ps(realtime_ns.saturating_sub(self.realtime_offset_ns))
-            });
-            self.world.inject(arrival_ps.min(now_ps), direction, frame);
+        for Arrival { direction, at_ps, realtime_ns, frame } in self.arrivals.drain(..) {
+            if let Some(at_ps) = at_ps {
+                let late_ps = self.world.now_ps().saturating_sub(at_ps);
+                self.frame_lateness.record(self.clock.wall_span_ns(late_ps));
+            }
+            let received_ps = || {
+                let monotonic_ns = realtime_ns.map(|ns| ns.saturating_sub(self.realtime_offset_ns));
+                monotonic_ns.map_or(now_ps, |ns| self.clock.emulated_ps(ns)).min(now_ps)
+            };
+            self.world.inject(at_ps.unwrap_or_else(received_ps), direction, frame);
         }
         received
     }
@@ -176,6 +197,7 @@ impl Loop {
         self.world.take_completions(&mut published.completions);
         published.snapshot = self.world.snapshot();
         published.lateness = self.lateness.clone();
+        published.frame_lateness = self.frame_lateness.clone();
         let p99_ns = self.lateness.quantile_ns(0.99);
         published.snapshot.totals.push(("lateness_p99_ns", p99_ns));
         self.next_publication_ns = monotonic_ns() + PUBLISH_NS;

@@ -1,9 +1,11 @@
 //! Wires: links whose frames travel as UDP datagrams, one Ethernet frame without FCS in each.
 //!
-//! The form is that of QEMU's `-netdev dgram`. A process holds the ends of links that are at its
-//! own nodes; what comes from anywhere but the opposite end is counted and dropped.
+//! The form is that of QEMU's `-netdev dgram`. Behind the frame, where IP and pause frames end before
+//! the datagram does, stands the emulated time at which its last bit arrives; a peer that knows no
+//! emulated time ignores it and sends none. A process holds the ends of links that are at its own
+//! nodes; what comes from anywhere but the opposite end is counted and dropped.
 
-use super::batch::{ReceiveBatch, SendQueue};
+use super::batch::{BATCH, ReceiveBatch, SendQueue};
 use super::poll::Poll;
 use super::socket;
 use crate::config::{JobConfig, NodeId};
@@ -14,6 +16,10 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 
 const NONE: u32 = u32::MAX;
+
+/// Last bytes of a datagram that carries the time of arrival: 8 bytes of it, then these.
+const STAMP_MARK: [u8; 4] = *b"rwat";
+const STAMP_BYTES: usize = 12;
 
 /// A wire that cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +107,8 @@ impl Wire {
 pub struct Arrival {
     /// The direction that it travelled.
     pub direction: u32,
+    /// When its last bit arrives, emulated; `None` if the sender did not say.
+    pub at_ps: Option<u64>,
     /// When the kernel took it, CLOCK_REALTIME; `None` if it did not say.
     pub realtime_ns: Option<u64>,
     /// The frame.
@@ -213,13 +221,17 @@ impl Wires {
         self.wires.iter().all(|wire| wire.socket.is_some() && wire.peer.is_some())
     }
 
-    /// Queue a frame that has travelled its link; [`Wires::flush`] sends it.
+    /// Queue a frame whose last bit arrives at `at_ps`; [`Wires::flush`] sends it.
     #[inline]
-    pub fn push(&mut self, direction: u32, frame: &Frame) {
+    pub fn push(&mut self, at_ps: u64, direction: u32, frame: &Frame) {
         let index = self.wire_of_direction[direction as usize];
         let wire = &mut self.wires[index as usize];
         let (source, destination) = (wire.source_mac, wire.destination_mac);
-        wire.queue.push(|bytes| encode(frame, source, destination, bytes));
+        wire.queue.push(|bytes| {
+            encode(frame, source, destination, bytes);
+            bytes.extend_from_slice(&at_ps.to_be_bytes());
+            bytes.extend_from_slice(&STAMP_MARK);
+        });
         if !wire.is_dirty {
             wire.is_dirty = true;
             self.dirty.push(index);
@@ -245,23 +257,17 @@ impl Wires {
         !self.dirty.is_empty()
     }
 
-    /// Take what has arrived, at most one batch per wire; how many datagrams came.
+    /// Take what has arrived; how many datagrams came.
     pub fn receive(&mut self, mut take: impl FnMut(Arrival)) -> usize {
         self.poll.ready(&mut self.ready);
         let mut count = 0;
         for &index in &self.ready {
             let wire = &mut self.wires[index as usize];
-            let Some(socket) = &wire.socket else { continue };
-            let received = self.batch.receive(socket.as_fd()).unwrap_or(0);
-            wire.counters.datagrams_received += received as u64;
-            count += received;
-            for datagram in 0..received {
-                let datagram = self.batch.datagram(datagram);
-                if Some(datagram.source) != wire.peer {
-                    wire.counters.unexpected_sources += 1;
-                } else if let Some(frame) = decode_datagram(wire, datagram.bytes) {
-                    let realtime_ns = datagram.realtime_ns;
-                    take(Arrival { direction: wire.receives(), realtime_ns, frame });
+            loop {
+                let received = receive_batch(wire, &mut self.batch, &mut take);
+                count += received;
+                if received < BATCH {
+                    break;
                 }
             }
         }
@@ -289,6 +295,44 @@ impl Wires {
             (wire.link, wire.end, counters)
         };
         self.wires.iter().map(of_wire).collect()
+    }
+}
+
+/// Take what waits at a wire end, at most one batch; how many datagrams came.
+fn receive_batch(
+    wire: &mut Wire,
+    batch: &mut ReceiveBatch,
+    take: &mut impl FnMut(Arrival),
+) -> usize {
+    let Some(socket) = &wire.socket else { return 0 };
+    let received = batch.receive(socket.as_fd()).unwrap_or(0);
+    wire.counters.datagrams_received += received as u64;
+    for index in 0..received {
+        let datagram = batch.datagram(index);
+        if Some(datagram.source) != wire.peer {
+            wire.counters.unexpected_sources += 1;
+            continue;
+        }
+        let (bytes, at_ps) = datagram.bytes.map_or((None, None), unstamped);
+        if let Some(frame) = decode_datagram(wire, bytes) {
+            let realtime_ns = datagram.realtime_ns;
+            take(Arrival { direction: wire.receives(), at_ps, realtime_ns, frame });
+        }
+    }
+    received
+}
+
+/// The frame of a datagram, and the time of arrival behind it.
+#[inline]
+fn unstamped(datagram: &[u8]) -> (Option<&[u8]>, Option<u64>) {
+    let Some((frame, stamp)) = datagram.split_last_chunk::<STAMP_BYTES>() else {
+        return (Some(datagram), None);
+    };
+    match stamp {
+        [time @ .., a, b, c, d] if [*a, *b, *c, *d] == STAMP_MARK => {
+            (Some(frame), Some(u64::from_be_bytes(*time)))
+        }
+        _ => (Some(datagram), None),
     }
 }
 

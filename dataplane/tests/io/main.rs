@@ -49,7 +49,7 @@ fn receive(wires: &mut Wires, count: usize) -> Vec<(u32, Frame)> {
 fn frames_arrive_whole_and_in_order() {
     let [mut a, mut b] = connected();
     for psn in 0..200 {
-        a.push(0, &data(psn, 4096));
+        a.push(0, 0, &data(psn, 4096));
     }
     assert!(!a.flush());
     let frames = receive(&mut b, 200);
@@ -64,7 +64,7 @@ fn pause_frames_travel_the_other_way() {
     let [mut a, mut b] = connected();
     let pause =
         Frame::Pause(Box::new(PauseFrame { source_mac: [2; 6], class_enable: 8, quanta: [7; 8] }));
-    b.push(1, &pause);
+    b.push(0, 1, &pause);
     b.flush();
     let frames = receive(&mut a, 1);
     assert_eq!(frames.len(), 1);
@@ -78,7 +78,7 @@ fn arrivals_carry_the_time_at_which_the_kernel_took_them() {
     let [mut a, mut b] = connected();
     // The kernel begins to take times a moment after the first socket asks for them.
     std::thread::sleep(Duration::from_millis(100));
-    a.push(0, &data(0, 64));
+    a.push(0, 0, &data(0, 64));
     a.flush();
     std::thread::sleep(Duration::from_millis(30));
     let now_ns = std::time::SystemTime::now()
@@ -94,7 +94,7 @@ fn arrivals_carry_the_time_at_which_the_kernel_took_them() {
 #[test]
 fn counters_of_both_ends_agree() {
     let [mut a, mut b] = connected();
-    (0..10).for_each(|psn| a.push(0, &data(psn, 100)));
+    (0..10).for_each(|psn| a.push(0, 0, &data(psn, 100)));
     a.flush();
     receive(&mut b, 10);
     let (sent, received) = (a.counters()[0].2, b.counters()[0].2);

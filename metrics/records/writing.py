@@ -14,6 +14,7 @@ from metrics.analysis.flow_paths import flow_paths
 from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
 from metrics.analysis.pause_trees import pause_trees, trees_as_json
+from metrics.analysis.real_network import is_real_network
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.findings import findings
@@ -57,6 +58,8 @@ def write_records(
     )
     fabric = fabric_names(config)
     crossed = flow_link_table(engine.get("flow_links", {}), fabric)
+    # Beyond a NIC's own link nobody follows a flow through switches that are real.
+    followed = crossed.clear() if is_real_network(engine) else crossed
     tables = {
         "collectives": collectives,
         "flows": flows,
@@ -64,8 +67,8 @@ def write_records(
         "queues": queue_table(engine.get("queues", {}), fabric),
         "qps": qp_table(engine.get("qps", {})),
         "flow_links": crossed,
-        "paths": flow_paths(crossed),
-        "ecmp": ecmp_shares(config, crossed),
+        "paths": flow_paths(followed),
+        "ecmp": ecmp_shares(config, followed),
         "pauses": pause_table(
             engine.get("pauses", {}), engine.get("pause_causes", {}), config, fabric
         ),

@@ -10,6 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from metrics.analysis.loads import link_loads
 from metrics.analysis.pause_trees import pause_trees
+from metrics.analysis.real_network import is_real_network, measured_loads, sampled_loads
 from metrics.fluid import is_fluid
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
@@ -203,31 +204,40 @@ def _ranks(records: RunRecords) -> tuple[str, Raw]:
 
 def _fabric(records: RunRecords) -> tuple[str, Raw]:
     end_ns = int(records.run.get("emulated_ns", 0))
-    loads = link_loads(records.links, fabric_names(records.run["job"]).links, end_ns)
+    all_loads = link_loads(records.links, fabric_names(records.run["job"]).links, end_ns)
+    measured = measured_loads(all_loads, records.run, end_ns)
+    loads = sampled_loads(all_loads, records.run)
     events = records.run.get("link_events", [])
     blocks = [
         chart_block(links.link_lines(records.links, loads, events), "No link has sent anything."),
         chart_block(links.link_heat_map(records.links, loads, events)),
         chart_block(
             queues.queue_depths(records.queues, records.run.get("job", {})),
-            "Queues are not modelled by flows."
-            if is_fluid(records.run)
-            else "No switch queue has held anything.",
+            _unseen_queues(records.run) or "No switch queue has held anything.",
         ),
         chart_block(
             queues.queue_events(records.queues, events),
-            "" if is_fluid(records.run) else "No marks, pauses or drops at any queue.",
+            "" if _unseen_queues(records.run) else "No marks, pauses or drops at any queue.",
         ),
         chart_block(ports.port_series(records.queues)),
     ]
-    parts = [network_drawing(records, loads), element("div", *blocks, class_="charts")]
+    parts = [network_drawing(records, measured), element("div", *blocks, class_="charts")]
     if len(records.links):
-        body, note = tables.load_table(loads, end_ns)
+        body, note = tables.load_table(measured, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
     happened = tables.link_event_table(events)
     if happened is not None:
         parts += [element("h3", "Link events"), happened]
     return "Fabric", Raw("".join(parts))
+
+
+def _unseen_queues(run: Mapping[str, Any]) -> str:
+    """Why nothing is known of the switches' queues over time; empty if it is."""
+    if is_fluid(run):
+        return "Queues are not modelled by flows."
+    if is_real_network(run):
+        return "The switches are real: their queues are not seen over time."
+    return ""
 
 
 def _paths(records: RunRecords) -> tuple[str, Raw]:

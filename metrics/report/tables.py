@@ -143,6 +143,10 @@ def _ratio(value: float | None) -> Cell:
     return _number(MISSING if value is None else f"{value:.2f}", value)
 
 
+def _share(part_ns: float | None, end_ns: int) -> float | None:
+    return None if part_ns is None else part_ns / max(end_ns, 1)
+
+
 def load_table(loads: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
     """The busiest link directions of `analysis.loads.link_loads`, and how even each tier is."""
     columns = [
@@ -165,7 +169,7 @@ def load_table(loads: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
             _number(size_text(row["tx_bytes"]), row["tx_bytes"]),
             _number(share_text(row["mean_ratio"]), row["mean_ratio"]),
             _number(share_text(row["peak_ratio"]), row["peak_ratio"]),
-            _number(share_text(row["paused_ns"] / max(end_ns, 1)), row["paused_ns"]),
+            _number(share_text(_share(row["paused_ns"], end_ns)), row["paused_ns"]),
         ]
         for row in loads.head(LINK_LIMIT).iter_rows(named=True)
     ]

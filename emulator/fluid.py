@@ -14,10 +14,19 @@ _SPREADING = {"flowlet", "packet", "shortest_queue"}
 
 def check_model(job: Job) -> None:
     """Raise `InputError` for what a prediction by flows can't do."""
-    if job.request.model == "fluid" and job.config.get("capture") is not None:
+    if job.request.model == "packets":
+        return
+    problems = []
+    if job.config.get("capture") is not None:
         what = "is asked of a prediction by flows, which has no frames"
         remedy = "leave out --capture, or predict with --model packets"
-        raise InputError(Problem("command line", what, remedy, "--capture"))
+        problems.append(Problem("command line", what, remedy, "--capture"))
+    if job.config.get("events"):
+        what = "has events of links, which flows don't know"
+        remedy = "leave them out with --set events=[], or predict with --model packets"
+        problems.append(Problem(str(job.loaded.path), what, remedy, "events"))
+    if problems:
+        raise InputError(*problems)
 
 
 def model_facts(job: Job) -> dict[str, Any]:

@@ -11,6 +11,8 @@ _ENGINE_PER_PROGRAM_BYTE = 2
 """The engine's copy of a program with its state and records; measured, rounded up."""
 _QUEUE_PAIR_BYTES = 8_192
 """Both halves of a connection at both ends with timers and congestion control; measured."""
+_FLOW_BYTES = 900
+"""A connection as a flow, with its places on links; measured, rounded up."""
 _SAMPLE_BYTES = 30
 """One sample of a link, queue or queue pair, idle ones counted in; measured, rounded up."""
 _BUSY_PRIORITIES = 2
@@ -28,6 +30,8 @@ def check_memory(job: Job) -> None:
     if available is not None and needed > available:
         what = f"needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are available"
         remedy = "use fewer --iterations, a smaller trace, or a smaller telemetry.max_samples"
+        if job.request.model == "packets":
+            remedy += ", or predict with --model fluid, which needs less"
         raise InputError(Problem(str(job.loaded.path), what, remedy, "memory of the prediction"))
 
 
@@ -37,6 +41,9 @@ def needed_bytes(job: Job) -> int:
     pairs = sum(len(set(program.peer.tolist())) for program in job.programs)
     qps = pairs * job.lab.transport.qps_per_peer
     ports = 2 * len(job.loaded.fabric.links)
+    if job.request.model == "fluid":
+        samples = ports * job.lab.telemetry.max_samples * _SAMPLE_BYTES
+        return _ENGINE_PER_PROGRAM_BYTE * programs + qps * _FLOW_BYTES + samples
     series = ports * (1 + _BUSY_PRIORITIES) + min(qps, _MOST_SAMPLED_QPS)
     samples = series * job.lab.telemetry.max_samples * _SAMPLE_BYTES
     flows = qps * _LINKS_PER_QP * _FLOW_LINK_BYTES if job.lab.telemetry.flow_paths else 0

@@ -101,6 +101,13 @@ def test_a_capture_of_flows_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert not out.exists()
 
 
+def test_events_of_links_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    event = 'events=[{"links": "*spine*", "at_ns": 1000, "change": "down"}]'
+    line = ["predict", "loopback-clos", "--model", "fluid", "--set", event]
+    assert main([*line, "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    assert "which flows don't know" in capsys.readouterr().err
+
+
 def test_impairments_and_spread_packets_are_warned_of(predicted: Predicted) -> None:
     rule = 'impairments=[{"links": "*", "loss_ratio": 0.01}]'
     records = predicted(

@@ -76,6 +76,9 @@ impl Emulation {
         if !(0.0..=1.0).contains(&deferral_ratio) {
             return Err(ConfigError::new("deferral_ratio out of range"));
         }
+        if !config.events.is_empty() {
+            return Err(ConfigError::new("flows know no events of links"));
+        }
         let topology = Topology::new(&config)?;
         check_programs(programs, true)?;
         let connections = connections(&config, &topology, programs)?;

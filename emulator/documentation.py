@@ -23,6 +23,7 @@ from emulator.lab.mlx5_names import (
 from emulator.lab.overrides import SHORT_NAMES, alternatives
 from emulator.presets import DCQCN_PRESETS, NOTIFICATION_PRESETS, SWITCH_PRESETS, dcqcn_preset
 from emulator.sweep.spec import SweepSpec
+from emulator.switch_presets import SWITCH_KINDS
 from metrics.drawing import draw_network
 
 __all__ = ["lab_drawing", "labs_page", "main", "sweeps_page"]
@@ -66,6 +67,10 @@ def labs_page() -> str:
         "## ECN presets",
         f"`switches.ecn.preset`, for ports of {_LINE_RATE_BPS / 1e9:g} Gb/s.",
         _ecn_table(),
+        "## Switch presets",
+        "`switches.preset`: a kind of switch whose settings hold where the lab file gives none. "
+        "Minima that a real switch reserves for queues and priority groups are not modelled.",
+        *_switch_tables(),
         _LABS_END,
         _REFUSED,
         _EXCHANGE,
@@ -498,6 +503,14 @@ def _ecn_table() -> str:
         numbers = [f"{values[key].value:,}" for key in ("kmin_bytes", "kmax_bytes", "pmax_ratio")]
         rows.append((f"`{name}`", *numbers, values["kmin_bytes"].source))
     return _table(("Preset", "`kmin_bytes`", "`kmax_bytes`", "`pmax_ratio`", "Source"), rows)
+
+
+def _switch_tables() -> Iterator[str]:
+    for name, kind in SWITCH_KINDS.items():
+        yield f"### `{name}`"
+        yield f"Modelled on {kind.modelled_on}."
+        rows = [(f"`{key}`", f"`{item.value}`", item.source) for key, item in kind.values.items()]
+        yield _table(("Key below `switches`", "Value", "Source"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -4,12 +4,14 @@ from emulator.lab.documents import dotted
 from emulator.lab.effective import (
     data_classes,
     headroom_bytes,
+    headroom_pool_bytes,
     notification_preset,
     shared_bytes,
     sourced_ecn,
 )
 from emulator.lab.loading import LoadedLab
 from emulator.lab.model import Lab
+from emulator.lab.switch_sources import preset_source, sourced_switches
 from emulator.presets import Sourced
 
 __all__ = ["sourced_tables"]
@@ -35,15 +37,29 @@ def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
         algorithm = {"algorithm": Sourced(control.algorithm, place)}
         tables[title] = algorithm | control.resolve(line_rate_bps)
     tables["notification_point"] = lab.notification_point.resolve(notification_preset(lab))
+    tables["switches"] = sourced_switches(lab)
     tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
     if fabric.switches:
         formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"
-        rest = "buffer without headrooms"
+        formula = preset_source(lab, "pfc.headroom_bytes") or formula
+        pool = headroom_pool_bytes(lab, fabric, 0)
+        rest = "buffer without headrooms" if pool is None else "buffer without the headroom pool"
         tables["switches.pfc"] = {
             "headroom_bytes": Sourced(headroom_bytes(lab, fabric, 0), formula),
+            "headroom_pool_bytes": Sourced("none" if pool is None else pool, _pool_source(lab)),
             "shared_buffer_bytes": Sourced(shared_bytes(lab, fabric, 0), rest),
         }
     return tables
+
+
+def _pool_source(lab: Lab) -> str:
+    """Of the pool's size, or of there being none."""
+    pfc = lab.switches.pfc
+    keys = ("headroom_pool_bytes", "headroom_oversubscription")
+    given = [key for key in keys if getattr(pfc, key) is not None]
+    if not given:
+        return "default: each ingress has its own headroom"
+    return preset_source(lab, f"pfc.{given[0]}") or f"lab file: {given[0]}"
 
 
 def _uses_formula(lab: Lab) -> bool:

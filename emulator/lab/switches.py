@@ -1,10 +1,12 @@
 """The switches of a lab file: buffer, ECN profile, PFC and scheduling, the same on every switch."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from emulator.lab.base import LabPart
+from emulator.switch_presets import SWITCH_KINDS, filled_in
 
 __all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Rerouting", "Switches"]
 
@@ -116,9 +118,12 @@ class Rerouting(LabPart):
 class Switches(LabPart):
     """Every switch of the lab."""
 
+    preset: Literal["sonic-tomahawk5", "sonic-spectrum4", "cumulus-spectrum"] | None = None
+    """Kind of switch that the settings below are taken from where they are left out; see the
+    presets. Left out, the defaults below."""
     buffer_bytes: Annotated[int, Field(ge=10_000, le=2**40)] = 67_108_864
-    """Packet buffer of one switch, headroom included. The default is 64 MiB, the buffer of a
-    12.8 Tb/s switch (32 ports of 400 Gb/s)."""
+    """Packet buffer of one switch, headroom included. The default is 64 MiB, the buffer of
+    Broadcom's Tomahawk 3 (12.8 Tb/s, 32 ports of 400 Gb/s)."""
     dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] = 0.125
     """Share of the free shared buffer that one queue (lossy) or one ingress (lossless) may take.
     Source: 1/8, a usual setting for lossless classes (HPCC ns-3: shift 3)."""
@@ -135,3 +140,10 @@ class Switches(LabPart):
     the congestion notification packets."""
     weights: dict[_Priority, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     """Weights of the other priorities (deficit round robin); left out, 1 each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_kind(cls, data: Any) -> Any:
+        """Fill in what the preset says and the lab file doesn't."""
+        kind = SWITCH_KINDS.get(str(data.get("preset"))) if isinstance(data, Mapping) else None
+        return data if kind is None else filled_in(kind, data)

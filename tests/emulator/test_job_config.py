@@ -21,7 +21,13 @@ def config(lab: str, *overrides: str, seed: int = 1) -> dict[str, Any]:
 @pytest.mark.parametrize("name", sorted(list_labs()))
 def test_no_value_is_missing_where_the_engine_needs_one(name: str) -> None:
     document = config(name)
-    optional = {"ecn", "xoff_bytes", "adaptive_retransmission", "pfc_watchdog"}
+    optional = {
+        "ecn",
+        "xoff_bytes",
+        "adaptive_retransmission",
+        "pfc_watchdog",
+        "headroom_pool_bytes",
+    }
 
     def walk(value: Any, key: str) -> None:
         if isinstance(value, dict):

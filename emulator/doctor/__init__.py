@@ -4,6 +4,7 @@ A lab that loads is possible; a diagnosis says whether it is wise. `diagnose` co
 """
 
 from emulator.doctor.buffers import buffer_rules
+from emulator.doctor.cabling import cabling_rules
 from emulator.doctor.classes import class_rules
 from emulator.doctor.diagnosis import Diagnosis, Level
 from emulator.doctor.machine import machine_rules
@@ -29,6 +30,7 @@ def diagnose_network(loaded: LoadedLab) -> list[Diagnosis]:
         *buffer_rules(loaded),
         *rate_rules(loaded),
         *routing_rules(loaded),
+        *cabling_rules(loaded),
     ]
     return _worst_first(findings)
 

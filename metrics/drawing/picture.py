@@ -152,8 +152,9 @@ class _Picture:
             yield element("path", **stroke, d=" ".join(parts), stroke_width=width, opacity=opacity)
 
     def _stroke_width(self, bundle: Bundle) -> float:
-        widest = 4.5 if len(self.layout.bundles) <= 64 else 1.6
-        return round(max(0.7, widest * math.sqrt(_rate(bundle) / self.widest_bps)), 2)
+        count = len(self.layout.bundles)
+        widest = 4.5 if count <= 64 else 1.6 if count <= 400 else 0.9
+        return round(max(0.5, widest * math.sqrt(_rate(bundle) / self.widest_bps)), 2)
 
     def _link_labels(self) -> Iterator[str]:
         """Labels of the bundles themselves, where the tier's own would not say it all."""

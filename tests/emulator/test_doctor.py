@@ -85,3 +85,40 @@ def test_a_ring_of_switches_can_deadlock_and_a_line_can_t(tmp_path: Path) -> Non
     assert levels(str(path))["pauses can't wait in a circle"] is Level.GOOD
     path.write_text(RING + '    - {ends: ["s4:1", "s0:2"], rate_gbps: 100}\n')
     assert levels(str(path))["pauses can't wait in a circle"] is Level.WARNING
+
+
+def fabric_of_four_leaves(directory: Path, *without: str, extra: str = "") -> Path:
+    """Four leaves with a host each under two spines, without some links by their ends."""
+    ends = [(f"h{i}", f"leaf{i}:0") for i in range(4)]
+    ends += [(f"leaf{i}:{1 + j}", f"spine{j}:{i}") for i in range(4) for j in range(2)]
+    links = [f"[{a!r}, {b!r}]" for a, b in ends if not {a, b} & set(without)]
+    lines = "".join(f"    - {{ends: {pair}, rate_gbps: 100}}\n" for pair in links)
+    names = ", ".join(f"{{name: h{i}}}" for i in range(4))
+    switches = ", ".join(f"{{name: {name}, ports: 8}}" for name in (
+        *(f"leaf{i}" for i in range(4)), "spine0", "spine1", *extra.split()))  # fmt: skip
+    path = directory / "lab.yaml"
+    path.write_text(
+        f"name: four\ntopology:\n  kind: explicit\n  nics: [{names}]\n"
+        f"  switches: [{switches}]\n  links:\n{lines}"
+    )
+    return path
+
+
+def test_a_regular_fabric_has_its_cables_in_order(tmp_path: Path) -> None:
+    found = levels(str(fabric_of_four_leaves(tmp_path)))
+    assert found["every switch is on a path"] is Level.GOOD
+    assert found["switches of a tier are wired alike"] is Level.GOOD
+
+
+def test_a_missing_uplink_is_told_with_both_rates(tmp_path: Path) -> None:
+    lab = fabric_of_four_leaves(tmp_path, "spine1:2")
+    told = {item.rule: item for item in diagnose(load(lab))}["switches of a tier are wired alike"]
+    assert told.level is Level.WARNING
+    assert told.finding == "leaf2 has 100 Gb/s to the tier above, most of its tier 200"
+
+
+def test_a_switch_that_no_path_uses_is_told(tmp_path: Path) -> None:
+    lab = fabric_of_four_leaves(tmp_path, extra="spare")
+    told = {item.rule: item for item in diagnose(load(lab))}["every switch is on a path"]
+    assert told.level is Level.WARNING
+    assert told.finding == "no shortest path between two NICs uses spare"

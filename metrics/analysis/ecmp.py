@@ -158,73 +158,115 @@ def _expected(fabric: _Fabric, flows: pl.DataFrame) -> _Load:
     leaving = flows.filter(~pl.col("source").str.contains(":", literal=True))
     sent = leaving.group_by(keys).agg(pl.col("tx_bytes").sum()).sort(keys)
     sent = sent.filter(pl.col("destination_rank").is_in([*fabric.nic_of_rank]))
-    at = {
-        (fabric.switch_of_nic[fabric.nic_of_rank[source]], row): float(size)
-        for row, (source, size) in enumerate(sent.select("source_rank", "tx_bytes").iter_rows())
-        if fabric.nic_of_rank[source] in fabric.switch_of_nic
-    }
     walk = _Walk(fabric, sent)
+    first = [fabric.switch_of_nic.get(fabric.nic_of_rank[r], -1) for r in sent["source_rank"]]
+    switch = np.array(first, dtype=np.int64)
+    at = _Parts(switch, np.arange(len(sent)), sent["tx_bytes"].to_numpy().astype(np.float64))
     for _ in range(_HOP_LIMIT):
-        if not at:
+        at = at.at_switches()
+        if not len(at.flow):
             break
         at = walk.step(at)
     return walk.load
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Flows, or parts of them, and where they are; int64, int64 and float64[parts]."""
+
+    switch: NDArray[np.int64]
+    """-1 where none is."""
+    flow: NDArray[np.int64]
+    bytes: NDArray[np.float64]
+
+    def at_switches(self) -> "_Parts":
+        """Those that are at a switch; of a flow at a switch one part."""
+        there = self.switch >= 0
+        key = self.switch[there] << 32 | self.flow[there]
+        unique, place = np.unique(key, return_inverse=True)
+        sizes = np.bincount(place, self.bytes[there], len(unique)).astype(np.float64)
+        return _Parts(unique >> 32, unique & 0xFFFF_FFFF, sizes)
+
+
 class _Walk:
-    """Flows on their way: at each step every flow, or part of one, passes one switch."""
+    """Flows on their way: at each step every part passes one switch."""
 
     def __init__(self, fabric: _Fabric, sent: pl.DataFrame) -> None:
         self.load: _Load = {}
         self._fabric = fabric
         ranks = [sent["source_rank"].to_list(), sent["destination_rank"].to_list()]
-        self._nic = [fabric.nic_of_rank[rank] for rank in ranks[1]]
+        self._nic = np.array([fabric.nic_of_rank[rank] for rank in ranks[1]], np.int64)
         self._ends = [np.array([fabric.address[r] for r in rank], np.uint64) for rank in ranks]
         self._port = sent["source_port"].to_numpy().astype(np.uint64)
+        self._numbers: dict[_Group, int] = {}
+        self._of_switch: dict[int, NDArray[np.int64]] = {}
 
-    def step(self, at: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
-        """Pass what is `at` (switch, flow) through; what arrives at further switches."""
-        following: dict[tuple[int, int], float] = {}
-        for group, rows, sizes in self._grouped(at):
-            for port, row, size in self._sent(group, rows, sizes):
-                if len(set(group.ports)) > 1:
-                    bytes_before, flows_before = self.load.get((group, port), (0.0, 0))
-                    self.load[group, port] = (bytes_before + size, flows_before + 1)
-                beyond = self._fabric.next_switch[group.switch, port]
-                if beyond is not None:
-                    following[beyond, row] = following.get((beyond, row), 0.0) + size
-        return following
+    def step(self, at: _Parts) -> _Parts:
+        """Pass all parts through their switches."""
+        number = np.empty(len(at.flow), np.int64)
+        for switch in np.unique(at.switch).tolist():
+            here = at.switch == switch
+            number[here] = self._groups(switch)[self._nic[at.flow[here]]]
+        order = np.argsort(number, kind="stable")
+        bounds = np.flatnonzero(np.diff(number[order])) + 1
+        groups = list(self._numbers)
+        passed = [
+            part
+            for members in np.split(order, bounds)
+            if groups[number[members[0]]].ports
+            for part in self._sent(groups[number[members[0]]], at.flow[members], at.bytes[members])
+        ]
+        if not passed:
+            return _Parts(at.switch[:0], at.flow[:0], at.bytes[:0])
+        return _Parts(
+            np.concatenate([part.switch for part in passed]),
+            np.concatenate([part.flow for part in passed]),
+            np.concatenate([part.bytes for part in passed]),
+        )
 
-    def _grouped(
-        self, at: Mapping[tuple[int, int], float]
-    ) -> Iterator[tuple[_Group, list[int], list[float]]]:
-        """Flows by the group that decides about them."""
-        groups: dict[_Group, tuple[list[int], list[float]]] = {}
-        for (switch, row), size in at.items():
-            group = _Group(switch, self._fabric.ports(switch, self._nic[row]))
-            rows, sizes = groups.setdefault(group, ([], []))
-            rows.append(row)
-            sizes.append(size)
-        return ((group, *members) for group, members in groups.items() if group.ports)
+    def _groups(self, switch: int) -> NDArray[np.int64]:
+        """Number of the group that decides at a switch, by NIC."""
+        if switch not in self._of_switch:
+            nics = range(len(self._fabric.nic_of_rank))
+            groups = [_Group(switch, self._fabric.ports(switch, nic)) for nic in nics]
+            numbers = [self._numbers.setdefault(group, len(self._numbers)) for group in groups]
+            self._of_switch[switch] = np.array(numbers, np.int64)
+        return self._of_switch[switch]
 
     def _sent(
-        self, group: _Group, rows: Sequence[int], sizes: Sequence[float]
-    ) -> Iterator[tuple[int, int, float]]:
-        """Port, flow and bytes of what passes a group."""
+        self, group: _Group, flow: NDArray[np.int64], sizes: NDArray[np.float64]
+    ) -> Iterator[_Parts]:
+        """What leaves a group, counted if it has a choice."""
+        for port, flows, bytes_sent in self._ways(group, flow, sizes):
+            if len(set(group.ports)) > 1:
+                before = self.load.get((group, port), (0.0, 0))
+                self.load[group, port] = (
+                    before[0] + float(bytes_sent.sum()), before[1] + len(flows)
+                )  # fmt: skip
+            beyond = self._fabric.next_switch[group.switch, port]
+            place = np.full(len(flows), -1 if beyond is None else beyond, np.int64)
+            yield _Parts(place, flows, bytes_sent)
+
+    def _ways(
+        self, group: _Group, flow: NDArray[np.int64], sizes: NDArray[np.float64]
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
+        """Port, flows and bytes."""
         ports = group.ports
-        if len(ports) > 1 and self._fabric.decided_by(group.switch) != "hash":
-            for row, size in zip(rows, sizes, strict=True):
-                for port in dict.fromkeys(ports):
-                    yield port, row, size * ports.count(port) / len(ports)
+        if len(ports) == 1:
+            yield ports[0], flow, sizes
             return
-        chosen = np.zeros(len(rows), np.int64)
-        if len(ports) > 1:
-            switch = self._fabric.switches[group.switch]
-            seed, fields = switch["ecmp_seed"], switch.get("hash_fields", HASH_FIELDS)
-            ends = [end[rows] for end in self._ends]
-            chosen = hash_choices(seed, ends[0], ends[1], self._port[rows], len(ports), fields)
-        for row, size, choice in zip(rows, sizes, chosen.tolist(), strict=True):
-            yield ports[choice], row, size
+        if self._fabric.decided_by(group.switch) != "hash":
+            for port in dict.fromkeys(ports):
+                yield port, flow, sizes * (ports.count(port) / len(ports))
+            return
+        switch = self._fabric.switches[group.switch]
+        seed, fields = switch["ecmp_seed"], switch.get("hash_fields", HASH_FIELDS)
+        ends = [end[flow] for end in self._ends]
+        choice = hash_choices(seed, ends[0], ends[1], self._port[flow], len(ports), fields)
+        for port in dict.fromkeys(ports):
+            mine = np.isin(choice, [place for place, of in enumerate(ports) if of == port])
+            if mine.any():
+                yield port, flow[mine], sizes[mine]
 
 
 def _actual(fabric: _Fabric, flows: pl.DataFrame) -> _Load:

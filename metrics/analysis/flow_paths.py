@@ -27,6 +27,10 @@ PATH_SCHEMA: Mapping[str, Any] = {
     "share_ratio": pl.Float64,
 }  # fmt: skip
 """What `flow_paths` returns."""
+LINK_LIMIT = 60_000
+"""Most links of flows that branch; the smallest flows past that are not taken apart."""
+_HOP_LIMIT = 64
+"""Links of a path: what a time to live allows."""
 _FLOW = ["source_rank", "destination_rank", "source_port"]
 
 
@@ -67,12 +71,63 @@ def node_of(end: str) -> str:
 def flow_paths(flow_links: pl.DataFrame) -> pl.DataFrame:
     """One row per flow and path, in order of flow and size; `PATH_SCHEMA`.
 
-    Pause frames, which have no ranks, are left out.
+    Pause frames, which have no ranks, are left out, and so are the smallest of too many flows that
+    branch (`LINK_LIMIT`).
     """
-    rows = []
+    names = ["link", "source", "destination"]
     flows = flow_links.filter(pl.col("source_rank").is_not_null()).cast(
-        {"link": pl.String, "source": pl.String, "destination": pl.String}
+        dict.fromkeys(names, pl.String)
     )
+    if flows.is_empty():
+        return pl.DataFrame(schema=dict(PATH_SCHEMA))
+    single = _single_paths(flows)
+    others = flows.join(single, on=_FLOW, how="anti")
+    return pl.concat([single, _branching_paths(others)]).sort(*_FLOW, "path")
+
+
+def _single_paths(flows: pl.DataFrame) -> pl.DataFrame:
+    """The paths of the flows that don't branch and lose nothing."""
+    column = pl.col
+    ends = flows.with_columns(_node("source").alias("here"), _node("destination").alias("there"))
+    alike = ends.filter(
+        (column("tx_packets").min() == column("tx_packets").max()).over(_FLOW),
+        (column("here").n_unique() == pl.len()).over(_FLOW),
+    )
+    hop = alike.filter(~column("source").str.contains(":", literal=True))
+    hop = hop.filter((pl.len() == 1).over(_FLOW))
+    hops = [hop.with_columns(hop=pl.lit(0, pl.UInt32))]
+    while len(hops) <= _HOP_LIMIT and not hops[-1].is_empty():
+        ahead = hops[-1].select(*_FLOW, column("there").alias("here"))
+        following = alike.join(ahead, on=[*_FLOW, "here"])
+        hops.append(following.with_columns(hop=pl.lit(len(hops), pl.UInt32)))
+    paths = pl.concat(hops[:_HOP_LIMIT]).sort(*_FLOW, "hop").group_by(_FLOW).agg(
+        pl.concat([column("here").first(), column("there")]).alias("nodes"),
+        column("link").alias("links"),
+        ~column("destination").last().str.contains(":", literal=True).alias("arrives"),
+        column("tx_packets", "tx_bytes").first(),
+        (column("data_bytes").sum() > 0).alias("is_data"),
+    )  # fmt: skip
+    whole = flows.group_by(_FLOW).len("count")
+    return (
+        paths.join(whole, on=_FLOW)
+        .filter(column("links").list.len() == column("count"))
+        .with_columns(path=pl.lit(0), share_ratio=pl.lit(1.0))
+        .select(column(name).cast(dtype) for name, dtype in PATH_SCHEMA.items())
+    )
+
+
+def _node(end: str) -> pl.Expr:
+    """`node_of` a column."""
+    return pl.col(end).str.replace(r":[^:]*$", "")
+
+
+def _branching_paths(flows: pl.DataFrame) -> pl.DataFrame:
+    """The paths of any flows, of the largest until `LINK_LIMIT` is reached."""
+    rows = []
+    sizes = flows.group_by(_FLOW).agg(pl.col("tx_bytes").max(), pl.len().alias("links"))
+    order = sizes.sort("tx_bytes", *_FLOW, descending=[True, False, False, False])
+    chosen = order.filter(pl.col("links").cum_sum() <= LINK_LIMIT)
+    flows = flows.join(chosen, on=_FLOW, how="semi")
     grouped = flows.group_by(_FLOW).agg(
         "link", "source", "destination", "tx_packets", "tx_bytes", pl.col("data_bytes").sum()
     )

@@ -244,7 +244,7 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
     """Which ways the flows took; nothing if that wasn't counted."""
     if records.paths.is_empty():
         return "Paths", Raw("")
-    body, note = path_tables.flow_path_table(records.paths)
+    body, note = path_tables.flow_path_table(records.paths, records.flow_links)
     parts = [
         element("div", chart_block(paths.path_picture(records.paths)), class_="charts"),
         element("h3", "Largest flows"),

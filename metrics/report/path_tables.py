@@ -18,7 +18,7 @@ _OF_BUSIEST = (
 _FLOW = ("source_rank", "destination_rank", "source_port")
 
 
-def flow_path_table(paths: pl.DataFrame) -> tuple[Raw, str]:
+def flow_path_table(paths: pl.DataFrame, flow_links: pl.DataFrame) -> tuple[Raw, str]:
     """The largest flows that carry data, with their ways, and a note about what is left out."""
     columns = [
         Column("From rank"),
@@ -38,6 +38,10 @@ def flow_path_table(paths: pl.DataFrame) -> tuple[Raw, str]:
         "with acknowledgements, are in paths.parquet and flow_links.parquet. Packets are counted "
         "per flow and link; where a flow branches, paths are taken apart from that."
     )
+    whole = flow_links.filter(pl.col("source_rank").is_not_null()).select(_FLOW).n_unique()
+    missing = whole - paths.select(_FLOW).n_unique()
+    if missing:
+        note += f" {count_text(missing)} small flows that branch were not taken apart."
     if lost:
         note += f" {count_text(lost)} packets left a NIC and did not arrive."
     return table(columns, rows), note

@@ -104,3 +104,35 @@ def test_flows_are_counted_only_if_asked_for(flow_paths: bool) -> None:
     engine.advance()
     assert engine.is_done
     assert (len(engine.records()["flow_links"]["link"]) > 0) == flow_paths
+
+
+def test_of_too_many_branching_flows_the_largest_are_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With room for five links: the flow of 5 packets is, the one of 4 is not."""
+    ways = [
+        [("nic0", "leaf0:0", n), ("leaf0:1", "spine0:0", 1), ("leaf0:2", "spine1:0", n - 1)]
+        for n in (4, 5)
+    ]
+    flows = pl.concat([flow_links(*way, flow=(0, way[0][2], 9)) for way in ways])
+    monkeypatch.setattr("metrics.analysis.flow_paths.LINK_LIMIT", 5)
+    assert flow_paths(flows)["destination_rank"].to_list() == [5, 5]
+
+
+def test_a_whole_table_yields_what_its_flows_yield_one_by_one() -> None:
+    """Single paths, a branching one and one that loses packets, side by side."""
+    single = [("nic0", "leaf0:0", 7), ("leaf0:1", "spine0:0", 7), ("spine0:1", "nic1", 7)]
+    branching = [("nic0", "leaf0:0", 5), ("leaf0:1", "spine0:0", 2), ("leaf0:2", "spine1:0", 3)]
+    losing = [("nic0", "leaf0:0", 5), ("leaf0:1", "nic1", 4)]
+    circling = [("nic0", "leaf0:0", 5), ("leaf0:1", "spine0:0", 5), ("spine0:1", "leaf0:2", 5)]
+    astray = [("nic0", "leaf0:0", 5), ("spine7:1", "spine8:2", 5)]
+    flows = [
+        flow_links(*rows, flow=(0, number, 9))
+        for number, rows in enumerate((single, branching, losing, circling, astray, single[:1]))
+    ]
+    assert flow_paths(pl.concat(flows)).equals(pl.concat([flow_paths(flow) for flow in flows]))
+    found = flow_paths(pl.concat(flows)).select("destination_rank", "tx_packets", "arrives")
+    assert found.rows() == [
+        (0, 7, True), (1, 3, False), (1, 2, False), (2, 4, True), (2, 1, False), (3, 5, False),
+        (4, 5, False), (5, 7, False),
+    ]  # fmt: skip

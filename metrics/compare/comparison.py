@@ -9,7 +9,14 @@ import polars as pl
 
 from metrics.compare.agreement import Check, agreement
 from metrics.compare.explanation import explanations
-from metrics.compare.sides import Totals, differing_facts, ecmp_sides, queue_sides, totals
+from metrics.compare.sides import (
+    Totals,
+    differing_facts,
+    ecmp_sides,
+    path_sides,
+    queue_sides,
+    totals,
+)
 from metrics.compare.times import collective_errors, flow_errors, matched_collectives
 from metrics.records import RunRecords, load
 
@@ -33,6 +40,8 @@ class Comparison:
     queues: Sequence[dict[str, Any]]
     ecmp: Sequence[dict[str, Any]]
     """Balance of equal-cost ports, measured and expected, of the most uneven groups."""
+    paths: tuple[int, int]
+    """Data flows with another largest path, of how many."""
     differing: Sequence[tuple[str, str | None, str | None]]
     """Settings that differ: path, first, second."""
 
@@ -40,7 +49,7 @@ class Comparison:
     def explanations(self) -> list[str]:
         """What may explain the differences."""
         sides = (self.first, self.second)
-        return explanations(sides, self.names, self.totals, len(self.differing))
+        return explanations(sides, self.names, self.totals, self.paths, len(self.differing))
 
     @property
     def agrees(self) -> bool:
@@ -71,6 +80,7 @@ class Comparison:
             "totals": {"first": self.totals[0], "second": self.totals[1]},
             "queues": list(self.queues),
             "ecmp": list(self.ecmp),
+            "flows_on_other_paths": {"differing": self.paths[0], "compared": self.paths[1]},
             "explanations": self.explanations,
             "differing_settings": [
                 {"setting": path, "first": left, "second": right}
@@ -93,5 +103,6 @@ def compare(first: Path | str | RunRecords, second: Path | str | RunRecords) -> 
         totals=(totals(one), totals(other)),
         queues=queue_sides(one, other),
         ecmp=ecmp_sides(one, other),
+        paths=path_sides(one, other),
         differing=differing_facts(one, other),
     )

@@ -24,6 +24,7 @@ def explanations(
     sides: tuple[RunRecords, RunRecords],
     names: tuple[str, str],
     totals: tuple[Totals, Totals],
+    paths: tuple[int, int],
     differing_settings: int,
 ) -> list[str]:
     """Sentences: settings, what the fabric did differently, how late the wall clock was."""
@@ -31,6 +32,10 @@ def explanations(
     if differing_settings:
         found.append(f"{differing_settings} settings differ; they are listed.")
     found += _fabric(names, totals)
+    if paths[0]:
+        found.append(
+            f"{count_text(paths[0])} of {count_text(paths[1])} data flows took another path."
+        )
     found += _balance(names, totals)
     for side, name in zip(sides, names, strict=True):
         if is_fluid(side.run):

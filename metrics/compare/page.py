@@ -144,7 +144,7 @@ def _sides(comparison: Comparison) -> Raw:
     parts = [_text_table(["", *comparison.names, "Difference"], rows.total_rows(comparison))]
     queues = rows.queue_rows(comparison)
     if queues:
-        headings = rows.queue_headings(comparison.names)
+        headings = rows.queue_headings(comparison)
         parts += [element("h3", "Deepest switch queues"), _text_table(headings, queues)]
     balances = rows.ecmp_rows(comparison)
     if balances:

@@ -18,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 Rows = list[list[str]]
+_SIDES = ("first", "second")
 
 
 def check_rows(comparison: Comparison) -> Rows:
@@ -93,25 +94,30 @@ def total_rows(comparison: Comparison) -> Rows:
     return rows
 
 
-def queue_headings(names: Sequence[str]) -> list[str]:
+def queue_headings(comparison: Comparison) -> list[str]:
     """Headings of `queue_rows`."""
-    return ["Queue", "Priority", f"{names[0]} max", f"{names[1]} max",
-            f"{names[0]} marks", f"{names[1]} marks"]  # fmt: skip
+    figures = ["max", "marks", *(["paused"] if _has_pauses(comparison) else [])]
+    return ["Queue", "Priority", *(f"{name} {f}" for f in figures for name in comparison.names)]
 
 
 def queue_rows(comparison: Comparison) -> Rows:
-    """Watermarks and marks of the deepest switch queues."""
+    """Watermarks and marks of the deepest switch queues; paused time if any was paused."""
+    shown = [("max_depth_bytes", size_text), ("marked_packets", count_text)]
+    if _has_pauses(comparison):
+        shown.append(("paused_ns", duration_text))
     return [
         [
             f"{row['node']}:{row['port']}",
             str(row["priority"]),
-            size_text(row["first_max_depth_bytes"]),
-            size_text(row["second_max_depth_bytes"]),
-            count_text(row["first_marked_packets"]),
-            count_text(row["second_marked_packets"]),
+            *(text(row[f"{side}_{figure}"]) for figure, text in shown for side in _SIDES),
         ]
         for row in comparison.queues
     ]
+
+
+def _has_pauses(comparison: Comparison) -> bool:
+    """One of the shown queues was paused."""
+    return any(row[f"{side}_paused_ns"] for row in comparison.queues for side in _SIDES)
 
 
 def ecmp_headings(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from metrics.fluid import is_fluid
 from metrics.records import RunRecords
 from metrics.report.facts import flattened
 
-__all__ = ["Totals", "differing_facts", "ecmp_sides", "queue_sides", "totals"]
+__all__ = ["Totals", "differing_facts", "ecmp_sides", "path_sides", "queue_sides", "totals"]
 
 Totals = dict[str, float | None]
 
@@ -21,7 +21,8 @@ _COMPARED_FACTS = (
 )  # fmt: skip
 
 _OF_QUEUES = (
-    "ecn_marked_packets", "pause_frames_sent", "dropped_packets", "largest_queue_bytes",
+    "ecn_marked_packets", "pause_frames_sent", "time_paused_ns", "dropped_packets",
+    "largest_queue_bytes",
 )  # fmt: skip
 """Totals that a prediction by flows doesn't have."""
 
@@ -42,6 +43,7 @@ def totals(records: RunRecords) -> Totals:
         "cnps_sent": _counted(nics, "cnps_sent"),
         "cnps_handled": _counted(nics, "cnps_handled"),
         "pause_frames_sent": int(queues["pause_frames_sent"].sum()),
+        "time_paused_ns": int(queues.select(_paused(queues)).item() or 0),
         "dropped_packets": int(queues["dropped_packets"].sum()),
         "largest_queue_bytes": switches["max_depth_bytes"].max() or 0,
         "largest_utilisation_ratio": links["utilisation_ratio"].max(),
@@ -54,7 +56,7 @@ def totals(records: RunRecords) -> Totals:
 
 
 def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
-    """Watermark and marks of the switch queues in both runs; the deepest first.
+    """Watermark, marks and paused time of switch queues in both runs; the deepest first.
 
     They are None on the side of a prediction by flows.
     """
@@ -66,6 +68,7 @@ def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[
         .agg(
             pl.col("max_depth_bytes").max().alias(f"{name}_max_depth_bytes"),
             pl.col("marked_packets").sum().alias(f"{name}_marked_packets"),
+            _paused(records.queues).alias(f"{name}_paused_ns"),
         )
         for name, records in (("first", first), ("second", second))
     ]
@@ -75,12 +78,28 @@ def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[
         f"{name}_{figure}"
         for name, records in (("first", first), ("second", second))
         if is_fluid(records.run)
-        for figure in ("max_depth_bytes", "marked_packets")
+        for figure in ("max_depth_bytes", "marked_packets", "paused_ns")
     ]
     order = both.with_columns(depth.alias("deepest")).filter(pl.col("deepest") > 0)
     return order.sort("deepest", *keys, descending=[True, False, False, False]).drop(
         "deepest"
     ).head(limit).with_columns(pl.lit(None).alias(name) for name in unknown).to_dicts()  # fmt: skip
+
+
+def _paused(queues: pl.DataFrame) -> pl.Expr:
+    """Time that queues were paused, together; 0 in records of versions that don't have it."""
+    return pl.col("paused_ns").sum() if "paused_ns" in queues.columns else pl.lit(0)
+
+
+def path_sides(first: RunRecords, second: RunRecords) -> tuple[int, int]:
+    """Data flows of both runs whose largest path differs, and all data flows of both."""
+    flow = ["source_rank", "destination_rank", "source_port"]
+    left, right = (
+        records.paths.filter(pl.col("is_data") & (pl.col("path") == 0)).select(*flow, "links")
+        for records in (first, second)
+    )
+    both = left.join(right, on=flow, suffix="_second")
+    return len(both.filter(pl.col("links") != pl.col("links_second"))), len(both)
 
 
 def ecmp_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
@@ -105,7 +124,7 @@ def differing_facts(
 ) -> list[tuple[str, str | None, str | None]]:
     """Settings that are not the same: path and both values."""
     left, right = (
-        dict(flattened({key: records.run.get(key) for key in _COMPARED_FACTS}))
+        dict(flattened({"model": "packets"} | _compared(records.run)))
         for records in (first, second)
     )
     return [
@@ -113,6 +132,11 @@ def differing_facts(
         for path in dict.fromkeys([*left, *right])
         if left.get(path) != right.get(path)
     ]
+
+
+def _compared(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that are compared, as far as the run says them."""
+    return {key: run[key] for key in _COMPARED_FACTS if run.get(key) is not None}
 
 
 def _counted(nics: Mapping[str, Any], name: str) -> int | None:

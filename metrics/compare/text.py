@@ -24,7 +24,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     ]
     queues = rows.queue_rows(comparison)
     if queues:
-        tables.append(_table("Deepest switch queues", rows.queue_headings(names), queues))
+        tables.append(_table("Deepest switch queues", rows.queue_headings(comparison), queues))
     if comparison.ecmp:
         headings = rows.ecmp_headings(names)
         tables.append(_table("Equal-cost ports", headings, rows.ecmp_rows(comparison)))

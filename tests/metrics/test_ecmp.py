@@ -84,6 +84,16 @@ def test_a_comparison_shows_both_balances_and_says_when_they_differ(
         assert row["second_expected_max_over_mean"] == pytest.approx(1.0)
         assert row["second_max_over_mean"] < row["first_max_over_mean"]
     assert any(text.startswith("equal-cost ports: largest/mean") for text in result.explanations)
+    differing, compared = result.paths
+    assert 0 < differing < compared == 16 * 15
+    assert f"{differing} of {compared} data flows took another path." in result.explanations
+
+
+def test_the_paths_of_a_job_repeated_are_the_same(hashed: RunRecords) -> None:
+    """Nothing is said about paths then."""
+    result = compare(hashed, hashed)
+    assert result.paths == (0, 16 * 15)
+    assert not [text for text in result.explanations if "path" in text]
 
 
 def two_ways(*ports: int) -> dict[str, Any]:

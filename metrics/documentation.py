@@ -28,6 +28,10 @@ _RECORDS = """
 
 `run.json` holds the resolved configuration, seed, provenance, counters and warnings. The tables are
 Parquet: read them with Polars, DuckDB or pandas.
+
+A [prediction by flows](fluid.md) (`"model": "fluid"` in `run.json`) has the same tables. What flows
+don't have is null (`retransmitted_packets`, `marked_packets`, `cnps`, `paused_ns`) or has no rows
+(queues, qps); bytes and packets of links are those that the messages' packets would have.
 """
 
 

@@ -112,7 +112,7 @@ impl Value {
     #[inline]
     fn decay(&mut self, periods: u64) {
         match self {
-            Self::Real { value, g } => *value *= (1.0 - *g).powi(exponent(periods)),
+            Self::Real { value, g } => *value *= power(1.0 - *g, periods),
             Self::Fixed { value, kept, bits } => {
                 for _ in 0..periods {
                     let next = (*value * *kept) >> *bits;
@@ -134,6 +134,31 @@ impl Value {
     }
 }
 
-fn exponent(periods: u64) -> i32 {
-    periods.min(i32::MAX as u64) as i32
+/// `base^exponent` by multiplications alone, in a fixed order: `f64::powi` may differ in the last bit
+/// from one machine or compiler to the next, and a prediction must not.
+fn power(base: f64, exponent: u64) -> f64 {
+    let (mut result, mut square, mut left) = (1.0, base, exponent);
+    while left > 0 {
+        if left & 1 == 1 {
+            result *= square;
+        }
+        square *= square;
+        left >>= 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::power;
+
+    #[test]
+    fn a_power_is_as_many_multiplications() {
+        for (base, exponent) in [(1.0 - 1.0 / 256.0, 1000_u64), (15.0 / 16.0, 55), (0.5, 1)] {
+            let one_by_one = (0..exponent).fold(1.0, |product, _| product * base);
+            assert!((power(base, exponent) - one_by_one).abs() <= 1e-13 * one_by_one);
+        }
+        assert_eq!(power(0.75, 0), 1.0);
+        assert_eq!(power(255.0 / 256.0, u64::MAX), 0.0);
+    }
 }

@@ -7,6 +7,8 @@
 //! "ECN or delay", CoNEXT 2016 (both formulas); the figures without trailing notifications are of an
 //! independent packet simulation.
 
+#![allow(clippy::disallowed_methods)] // The model is compared with tolerances.
+
 use crate::hosts::{Notifier, Paced};
 use crate::profiles::{mlx5, paper};
 use crate::world::{CONTROL, DATA, GBPS, Host, US, World, job, lossy, packet};

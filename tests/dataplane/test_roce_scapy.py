@@ -259,7 +259,7 @@ def test_tshark_reads_every_field_of_a_write(tmp_path: Path) -> None:
     assert int(values[8], 0) == int.from_bytes(frame[-4:], "big")
 
 
-def test_tshark_reads_a_pause_frame(tmp_path: Path) -> None:
+def test_t16_tshark_reads_a_pause_frame(tmp_path: Path) -> None:
     frame = dataplane.encode_pause(
         source_mac=MACS["source_mac"], class_enable=8, quanta=[0, 0, 0, 65535, 0, 0, 0, 0]
     )

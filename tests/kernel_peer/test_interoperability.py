@@ -46,7 +46,7 @@ def expect_received(session: Session, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("immediate", [None, IMMEDIATE], ids=["plain", "immediate"])
-def test_the_kernel_receives_our_sends(
+def test_t15_the_kernel_receives_our_sends(
     session: Session, mtu_bytes: int, immediate: int | None
 ) -> None:
     """SENDs of every shape land in the receives that the kernel's user posted."""
@@ -61,7 +61,7 @@ def test_the_kernel_receives_our_sends(
         expect_in_guest(session, size_bytes)
 
 
-def test_the_kernel_receives_our_writes(session: Session, mtu_bytes: int) -> None:
+def test_t15_the_kernel_receives_our_writes(session: Session, mtu_bytes: int) -> None:
     """WRITEs land where they were addressed to."""
     for size_bytes in sizes(mtu_bytes):
         session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
@@ -70,7 +70,9 @@ def test_the_kernel_receives_our_writes(session: Session, mtu_bytes: int) -> Non
         expect_in_guest(session, size_bytes)
 
 
-def test_the_kernel_learns_of_our_writes_with_immediate(session: Session, mtu_bytes: int) -> None:
+def test_t15_the_kernel_learns_of_our_writes_with_immediate(
+    session: Session, mtu_bytes: int
+) -> None:
     """A WRITE with immediate data completes a receive and tells its length."""
     for size_bytes in sizes(mtu_bytes):
         session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
@@ -82,7 +84,7 @@ def test_the_kernel_learns_of_our_writes_with_immediate(session: Session, mtu_by
         expect_in_guest(session, size_bytes)
 
 
-def test_we_read_the_kernels_memory(session: Session, mtu_bytes: int) -> None:
+def test_t15_we_read_the_kernels_memory(session: Session, mtu_bytes: int) -> None:
     """READs bring every byte of the kernel's memory."""
     total_bytes = 0
     session.guest("fill", offset=0, length=1 << 20, start=0)
@@ -94,7 +96,7 @@ def test_we_read_the_kernels_memory(session: Session, mtu_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("immediate", [None, IMMEDIATE], ids=["plain", "immediate"])
-def test_we_receive_the_kernels_sends(
+def test_t15_we_receive_the_kernels_sends(
     session: Session, mtu_bytes: int, immediate: int | None
 ) -> None:
     """The kernel's SENDs arrive with their size, content and immediate data."""
@@ -111,7 +113,7 @@ def test_we_receive_the_kernels_sends(
 
 
 @pytest.mark.parametrize("kind", ["write", "write_with_immediate"])
-def test_we_receive_the_kernels_writes(session: Session, mtu_bytes: int, kind: str) -> None:
+def test_t15_we_receive_the_kernels_writes(session: Session, mtu_bytes: int, kind: str) -> None:
     """The kernel's WRITEs arrive with their address and content, and end in its completion."""
     total_bytes = 0
     session.guest("fill", offset=0, length=1 << 20, start=OUR_ADDRESS)
@@ -125,7 +127,7 @@ def test_we_receive_the_kernels_writes(session: Session, mtu_bytes: int, kind: s
         expect_received(session, total_bytes)
 
 
-def test_the_kernel_reads_our_memory(session: Session, mtu_bytes: int) -> None:
+def test_t15_the_kernel_reads_our_memory(session: Session, mtu_bytes: int) -> None:
     """The kernel's READs bring every byte of our memory."""
     for size_bytes in sizes(mtu_bytes):
         session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
@@ -135,9 +137,44 @@ def test_the_kernel_reads_our_memory(session: Session, mtu_bytes: int) -> None:
         assert found == pattern_sha256(OUR_ADDRESS, size_bytes, zeros=GUARD_BYTES)
 
 
-def test_wrong_content_is_noticed(session: Session, mtu_bytes: int) -> None:
+def test_t15_wrong_content_is_noticed(session: Session, mtu_bytes: int) -> None:
     """A byte that is not the pattern's is counted: the checks above can fail."""
     session.guest("fill", offset=0, length=2 * mtu_bytes, start=1)
     session.post_in_guest("send", 2 * mtu_bytes)
     session.expect("send_received")
     assert session.ours()["payload_mismatches"] == 2
+
+
+@pytest.mark.parametrize("path_mtu_bytes", [256, 512, 2048])
+def test_t15_every_other_path_mtu_carries_all_requests_both_ways(
+    bench: Bench, path_mtu_bytes: int
+) -> None:
+    """SEND, WRITE and READ, by us and by the kernel, of one packet, one more byte, and several."""
+    session = bench.open(mtu_bytes=path_mtu_bytes)
+    session.guest("fill", offset=0, length=1 << 16, start=0)
+    received_bytes = 0
+    for size_bytes in (path_mtu_bytes, path_mtu_bytes + 1, 5 * path_mtu_bytes + 7):
+        session.endpoint.post_read(1, size_bytes)
+        session.expect("read_completed")
+        session.post_in_guest("send", size_bytes)
+        session.expect_completion(size_bytes)
+        session.expect("send_received")
+        received_bytes += 2 * size_bytes
+        expect_received(session, received_bytes)
+    for size_bytes in (path_mtu_bytes, path_mtu_bytes + 1, 5 * path_mtu_bytes + 7):
+        session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
+        session.endpoint.post_write(2, size_bytes)
+        session.expect("send_completed")
+        expect_in_guest(session, size_bytes)
+        session.guest("clear", offset=0, length=size_bytes + GUARD_BYTES)
+        session.post_in_guest("read", size_bytes)
+        session.expect_completion(size_bytes)
+        found = session.guest_digest(size_bytes + GUARD_BYTES)
+        assert found == pattern_sha256(OUR_ADDRESS, size_bytes, zeros=GUARD_BYTES)
+    session.guest("fill", offset=0, length=1 << 16, start=OUR_ADDRESS)
+    session.post_in_guest("write", 5 * path_mtu_bytes + 7)
+    session.expect_completion(5 * path_mtu_bytes + 7)
+    expect_received(session, received_bytes + 5 * path_mtu_bytes + 7)
+    session.guest("post_receive", offset=0, length=1 << 16, identity=7)
+    session.endpoint.post_send(3, 5 * path_mtu_bytes + 7)
+    assert session.expect_completion(7)["length"] == 5 * path_mtu_bytes + 7

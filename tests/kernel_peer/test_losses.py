@@ -59,7 +59,7 @@ def expect_received(session: Session, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["send", "write"])
-def test_our_messages_arrive_intact(session: Session, kind: str) -> None:
+def test_t15_our_messages_arrive_intact(session: Session, kind: str) -> None:
     """The kernel's memory holds our message."""
     session.guest("clear", offset=0, length=SIZE_BYTES)
     session.guest("post_receive", offset=0, length=SIZE_BYTES, identity=1)
@@ -71,7 +71,7 @@ def test_our_messages_arrive_intact(session: Session, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["send", "write_with_immediate"])
-def test_the_kernels_messages_arrive_intact(session: Session, kind: str) -> None:
+def test_t15_the_kernels_messages_arrive_intact(session: Session, kind: str) -> None:
     """We accept every byte of the kernel's message once."""
     start = 0 if kind == "send" else OUR_ADDRESS
     session.guest("fill", offset=0, length=SIZE_BYTES, start=start)
@@ -83,7 +83,7 @@ def test_the_kernels_messages_arrive_intact(session: Session, kind: str) -> None
     expect_counters_agree(session)
 
 
-def test_our_read_is_intact(session: Session) -> None:
+def test_t15_our_read_is_intact(session: Session) -> None:
     """We get every byte of the kernel's memory once."""
     session.guest("fill", offset=0, length=READ_BYTES, start=0)
     session.endpoint.post_read(1, READ_BYTES)
@@ -92,7 +92,7 @@ def test_our_read_is_intact(session: Session) -> None:
     expect_counters_agree(session)
 
 
-def test_the_kernels_read_is_intact(session: Session) -> None:
+def test_t15_the_kernels_read_is_intact(session: Session) -> None:
     """The kernel gets every byte of ours."""
     session.guest("clear", offset=0, length=READ_BYTES)
     session.post_in_guest("read", READ_BYTES)
@@ -101,7 +101,7 @@ def test_the_kernels_read_is_intact(session: Session) -> None:
     expect_counters_agree(session)
 
 
-def test_messages_both_ways_at_once_arrive_intact(session: Session) -> None:
+def test_t15_messages_both_ways_at_once_arrive_intact(session: Session) -> None:
     """Several messages cross each other; each end takes its own in order."""
     session.guest("clear", offset=HALF_BYTES, length=SIZE_BYTES)
     session.guest("fill", offset=0, length=SIZE_BYTES, start=0)

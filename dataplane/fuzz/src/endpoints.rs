@@ -50,7 +50,7 @@ pub fn transport(input: &mut Input<'_>, retry_count: u32) -> TransportConfig {
     TransportConfig {
         mtu_bytes: input.of(&[256, 256, 1024]),
         rnr_retry_count: 7,
-        max_outstanding_reads: 16,
+        max_outstanding_reads: input.of(&[1, 2, 16]),
         window_packets: input.of(&[1, 2, 8, 64, 100]),
         ack_every_packets: input.of(&[1, 3, 1000]),
         retry_count,

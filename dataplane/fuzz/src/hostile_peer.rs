@@ -50,7 +50,8 @@ struct Attack {
 impl Attack {
     fn new(input: &mut Input<'_>) -> Self {
         let retry_count = u32::from(input.byte() & 7);
-        let transport = transport(input, retry_count);
+        let rnr_retry_count = u32::from(input.byte() & 7);
+        let transport = TransportConfig { rnr_retry_count, ..transport(input, retry_count) };
         let first_psns = first_psns(input);
         let mut victim = queue_pair(&transport, first_psns, 0);
         if input.byte() & 3 == 3 {

@@ -38,14 +38,14 @@ mod tests {
     }
 
     #[test]
-    fn comparison_holds_across_the_wrap() {
+    fn t3_comparison_holds_across_the_wrap() {
         assert_eq!(difference(0, 0xFF_FFFF), 1);
         assert_eq!(difference(0xFF_FFFF, 0), -1);
         assert_eq!(difference(7, 7), 0);
     }
 
     #[test]
-    fn half_the_space_lies_before_and_half_after() {
+    fn t3_half_the_space_lies_before_and_half_after() {
         assert_eq!(difference(0x7F_FFFF, 0), 0x7F_FFFF);
         assert_eq!(difference(0x80_0000, 0), -0x80_0000);
     }

@@ -88,7 +88,7 @@ fn a_periodic_notifier_answers_once_at_the_end_of_each_period_with_marks() {
 }
 
 #[test]
-fn the_scope_says_which_flows_share_an_interval() {
+fn t13_the_scope_says_which_flows_share_an_interval() {
     let flows = [flow(1, 2), flow(2, 2), flow(3, 3), flow(1, 2)];
     let sent = |scope| {
         let mut point = with_scope(scope);

@@ -169,6 +169,44 @@ proptest! {
     }
 }
 
+/// What one interval of a scope is of, as a checker of captures sees it.
+fn scope_of(scope: CnpScope, flow: FlowKey) -> (u32, u32, u32) {
+    match scope {
+        CnpScope::Qp => (flow.local_qp, 0, 0),
+        CnpScope::IpPair => (0, flow.local_address, flow.remote_address),
+        CnpScope::DestinationIp => (0, 0, flow.remote_address),
+        CnpScope::Port => (0, 0, 0),
+    }
+}
+
+proptest! {
+    /// The rule by which Lumina (SIGCOMM 2023) checks adapters: a mark is answered if the last
+    /// notification of its scope is longer ago than the interval.
+    #[test]
+    fn t13_notifications_of_each_scope_are_those_of_the_rule_for_captures(
+        scope in prop_oneof![
+            Just(CnpScope::Qp), Just(CnpScope::IpPair), Just(CnpScope::DestinationIp), Just(CnpScope::Port)
+        ],
+        marks in prop::collection::vec((0_u64..60, 0_u32..4, 1_u32..3, 1_u32..4), 1..300),
+    ) {
+        let mode = CnpMode::Immediate;
+        let config = NotificationPointConfig { mode, scope, ..paper_notifications() };
+        let mut point = NotificationPoint::new(&config);
+        let mut last_ps: HashMap<(u32, u32, u32), u64> = HashMap::new();
+        let mut now_ps = 0;
+        for (gap_us, local_qp, local_address, remote_address) in marks {
+            now_ps += gap_us * US;
+            let flow = FlowKey { local_qp, local_address, remote_address };
+            let last = last_ps.get(&scope_of(scope, flow));
+            let expected = last.is_none_or(|last_ps| now_ps - last_ps > config.cnp_interval_ps);
+            if expected {
+                last_ps.insert(scope_of(scope, flow), now_ps);
+            }
+            prop_assert_eq!(point.handle_marked(now_ps, flow), expected);
+        }
+    }
+}
+
 /// Note the notifications that are due up to `until_ps`.
 fn fire(point: &mut NotificationPoint, until_ps: u64, sent: &mut HashMap<u32, Vec<u64>>) {
     while let Some(at_ps) = point.poll_timeout().filter(|at_ps| *at_ps <= until_ps) {

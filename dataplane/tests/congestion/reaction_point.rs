@@ -28,7 +28,7 @@ fn assert_close(actual: &[f64], expected: &[f64], tolerance: f64) {
 }
 
 #[test]
-fn v_a_one_notification_halves_the_rate_and_recovery_doubles_back() {
+fn t5_v_a_one_notification_halves_the_rate_and_recovery_doubles_back() {
     let mut sender = Dcqcn::new(&five_steps(), 40 * GBPS);
     sender.handle_cnp(0);
     let cut = sender.sample(0);
@@ -40,7 +40,7 @@ fn v_a_one_notification_halves_the_rate_and_recovery_doubles_back() {
 }
 
 #[test]
-fn v_b_two_notifications_quarter_the_rate_and_additive_increase_follows_recovery() {
+fn t5_v_b_two_notifications_quarter_the_rate_and_additive_increase_follows_recovery() {
     let mut sender = Dcqcn::new(&five_steps(), 100 * GBPS).with_rates(40 * GBPS, 40 * GBPS);
     sender.handle_cnp(0);
     sender.handle_cnp(0);
@@ -63,7 +63,7 @@ fn v_b_two_notifications_quarter_the_rate_and_additive_increase_follows_recovery
 }
 
 #[test]
-fn v_b_the_estimate_decays_by_g_in_each_silent_period() {
+fn t5_v_b_the_estimate_decays_by_g_in_each_silent_period() {
     let mut sender = Dcqcn::new(&five_steps(), 100 * GBPS);
     sender.handle_cnp(0);
     sender.handle_cnp(0);
@@ -80,7 +80,7 @@ fn settled_alpha(period_ps: u64) -> f64 {
 }
 
 #[test]
-fn v_c_regular_notifications_settle_the_estimate() {
+fn t5_v_c_regular_notifications_settle_the_estimate() {
     let settled = [100, 300, 340].map(|period_us| settled_alpha(period_us * US));
     assert_close(&settled, &[0.50097847, 0.16830170, 0.14453999], 5e-9);
     assert_close(&[settled_alpha(50 * US)], &[1.0], 1e-12);
@@ -97,7 +97,7 @@ fn settled_rate(config: &DcqcnConfig, line_rate_bps: u64) -> f64 {
 }
 
 #[test]
-fn v_d_regular_notifications_settle_the_rate_where_order_and_recovery_steps_say() {
+fn t5_v_d_regular_notifications_settle_the_rate_where_order_and_recovery_steps_say() {
     let old_alpha = five_steps();
     let new_alpha = DcqcnConfig { cut_uses_old_alpha: false, ..old_alpha };
     let four_steps = |config| DcqcnConfig { stage_count: StageCount::BeforeCompare, ..config };
@@ -110,7 +110,7 @@ fn v_d_regular_notifications_settle_the_rate_where_order_and_recovery_steps_say(
 
 /// Rates in Mb/s after cuts, with a notification in every period of 4 us.
 #[test]
-fn v_e_cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
+fn t5_v_e_cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
     let frozen = DcqcnConfig { g: 0.0, ..mlx5() };
     let mut sender = Dcqcn::new(&frozen, 100 * GBPS);
     let mut rates = Vec::new();
@@ -126,7 +126,7 @@ fn v_e_cuts_of_mlx5_come_once_per_period_and_keep_half_the_rate() {
 }
 
 #[test]
-fn v_e_the_estimate_of_mlx5_halves_in_141_microseconds() {
+fn t5_v_e_the_estimate_of_mlx5_halves_in_141_microseconds() {
     let mut sender = Dcqcn::new(&mlx5(), 100 * GBPS);
     sender.handle_cnp(0);
     let alpha = |us: u64| sender.sample(us * US).alpha / (1023.0 / 1024.0);
@@ -141,7 +141,7 @@ fn integers() -> DcqcnConfig {
 /// With a notification in each period the integer estimate stays at 1023: 1019 x 1023 / 1024 is 1018,
 /// and 5 are added. So every cut keeps 1 - 1023 / 2048 of the rate, without the minimum of one half.
 #[test]
-fn v_e_integer_estimate_cuts_by_1023_of_2048_at_every_notification() {
+fn t5_v_e_integer_estimate_cuts_by_1023_of_2048_at_every_notification() {
     let mut sender = Dcqcn::new(&integers(), 100 * GBPS);
     sender.handle_cnp(0);
     let mut rates = Vec::new();
@@ -156,7 +156,7 @@ fn v_e_integer_estimate_cuts_by_1023_of_2048_at_every_notification() {
 }
 
 #[test]
-fn v_e_integer_estimate_is_rounded_down_in_each_silent_period() {
+fn t5_v_e_integer_estimate_is_rounded_down_in_each_silent_period() {
     let mut sender = Dcqcn::new(&integers(), 100 * GBPS);
     sender.handle_cnp(0);
     let alpha = |periods: u64| sender.sample(4 * US * periods).alpha * 1024.0;
@@ -174,14 +174,14 @@ fn grown_alpha(alpha_fraction_bits: u32) -> f64 {
 }
 
 #[test]
-fn v_e_integer_estimate_sticks_at_820_and_sixteen_binary_digits_do_not() {
+fn t5_v_e_integer_estimate_sticks_at_820_and_sixteen_binary_digits_do_not() {
     assert_eq!(grown_alpha(10), 820.0);
     assert!(grown_alpha(16) > 1020.0, "{}", grown_alpha(16));
     assert!((grown_alpha(30) - grown_alpha(0)).abs() < 0.01);
 }
 
 #[test]
-fn v_e_the_number_of_periods_at_a_time_does_not_matter() {
+fn t5_v_e_the_number_of_periods_at_a_time_does_not_matter() {
     let mut often = Dcqcn::new(&integers(), 100 * GBPS);
     often.handle_cnp(0);
     let seldom = often.clone();

@@ -117,6 +117,8 @@ pub struct Paced {
     last_start_ps: Option<u64>,
     /// The gap to the next packet is this many times the rate's.
     jitter: f64,
+    /// The time of the next packet by the rate at which the last one left.
+    planned_ps: u64,
     free_ps: u64,
     pub cnps: u64,
 }
@@ -130,6 +132,7 @@ impl Paced {
             random: Random::new(seed, 77),
             last_start_ps: None,
             jitter: 1.0,
+            planned_ps: 0,
             free_ps: 0,
             cnps: 0,
         }
@@ -139,10 +142,17 @@ impl Paced {
         u64::from(self.packet.wire_bytes()) + PREAMBLE_AND_GAP_BYTES
     }
 
+    fn paced_ps(&self, last_ps: u64) -> u64 {
+        let gap_ps = transfer_ps(self.line_bytes(), self.controller.rate_bps());
+        last_ps + (gap_ps as f64 * self.jitter) as u64
+    }
+
     fn due_ps(&self) -> u64 {
         let Some(last_ps) = self.last_start_ps else { return 0 };
-        let gap_ps = transfer_ps(self.line_bytes(), self.controller.rate_bps());
-        (last_ps + (gap_ps as f64 * self.jitter) as u64).max(self.free_ps)
+        if !self.controller.rearms_pacer() {
+            return self.planned_ps.max(self.free_ps);
+        }
+        self.paced_ps(last_ps).max(self.free_ps)
     }
 }
 
@@ -164,6 +174,7 @@ impl Host for Paced {
         self.jitter = 0.95 + 0.1 * self.random.next_ratio();
         self.free_ps = now_ps + transfer_ps(self.line_bytes(), self.line_rate_bps);
         self.controller.handle_sent(now_ps, wire_bytes);
+        self.planned_ps = self.paced_ps(now_ps);
         let end_ps = now_ps + transfer_ps(u64::from(wire_bytes), self.line_rate_bps);
         self.packet.bth.psn = (self.packet.bth.psn + 1) & 0xFF_FFFF;
         Some((Frame::Roce(Box::new(self.packet.clone())), end_ps))

@@ -97,7 +97,7 @@ fn a_pause_stops_its_priority_and_no_other_and_expires() {
 }
 
 #[test]
-fn a_pause_of_no_time_resumes_at_once() {
+fn t12_a_pause_of_no_time_resumes_at_once() {
     let mut port = with_weights([1; 8]);
     port.handle_pause(0, &pause(3, 0xFFFF));
     push(&mut port, 3, 1086, 5);

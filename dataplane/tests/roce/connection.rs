@@ -58,7 +58,7 @@ fn a_message_is_one_write_whose_last_packet_has_the_immediate() {
 }
 
 #[test]
-fn the_sequence_number_wraps_inside_a_message() {
+fn t3_the_sequence_number_wraps_inside_a_message() {
     // End 1 starts 16 before the wrap.
     let sizes = [100 * MTU, 20 * MTU];
     let mut pair = Pair::over(transport(), |from, index, _| match (from, index) {
@@ -166,7 +166,7 @@ fn a_lost_packet_is_sent_again_after_one_nak_with_all_that_followed() {
 }
 
 #[test]
-fn several_gaps_cause_a_single_nak_until_the_first_is_filled() {
+fn t4_several_gaps_cause_a_single_nak_until_the_first_is_filled() {
     let mut pair = Pair::over(transport(), losing(&[2, 3, 7, 11]));
     pair.post(0, &[30 * MTU]);
     pair.finish();
@@ -231,7 +231,7 @@ fn a_packet_lost_twice_waits_for_the_timer() {
 }
 
 #[test]
-fn a_lost_acknowledgement_leads_to_a_duplicate_that_is_acknowledged_again() {
+fn t4_a_lost_acknowledgement_leads_to_a_duplicate_that_is_acknowledged_again() {
     let mut pair = Pair::over(transport(), |from, index, _| match (from, index) {
         (1, 0) => Fate::Lost,
         _ => Fate::Arrive,

@@ -65,7 +65,7 @@ fn expect_icrc(ip_packet: &[u8]) {
 }
 
 #[test]
-fn v1_a_hardware_cnp_is_decoded_and_encoded() {
+fn t1_v1_a_hardware_cnp_is_decoded_and_encoded() {
     let packet = packet_of(&hex(V1));
     assert!(packet.is_cnp() && packet.bth.becn && !packet.bth.fecn);
     assert_eq!((packet.bth.destination_qp, packet.source_port), (0x118, 0));
@@ -77,13 +77,13 @@ fn v1_a_hardware_cnp_is_decoded_and_encoded() {
 }
 
 #[test]
-fn v2_and_v3_have_the_icrc_of_the_vectors_over_ipv4_and_ipv6() {
+fn t1_v2_and_v3_have_the_icrc_of_the_vectors_over_ipv4_and_ipv6() {
     expect_icrc(&hex(V2));
     expect_icrc(&hex(V3));
 }
 
 #[test]
-fn v2_is_forwarded_although_endpoints_do_not_speak_its_opcode() {
+fn t1_v2_is_forwarded_although_endpoints_do_not_speak_its_opcode() {
     let mut frame = [MAC_2, MAC_1].concat();
     frame.extend([8, 0]);
     frame.extend(hex(V2));
@@ -97,24 +97,24 @@ fn v2_is_forwarded_although_endpoints_do_not_speak_its_opcode() {
 }
 
 #[test]
-fn f1_a_write_with_three_bytes_of_pad() {
+fn t1_f1_a_write_with_three_bytes_of_pad() {
     let reth = Reth { virtual_address: 0x7f00_0000_1000, remote_key: 0x1234, length_bytes: 5 };
     let payload = Payload::Bytes(b"hello"[..].into());
     expect(&Packet { reth, payload, ..request(Opcode::WRITE_ONLY, 0x100) }, F1);
 }
 
 #[test]
-fn f2_an_acknowledgement() {
+fn t1_f2_an_acknowledgement() {
     expect(&acknowledge(0x100, 0x1F), F2);
 }
 
 #[test]
-fn f3_a_sequence_error() {
+fn t1_f3_a_sequence_error() {
     expect(&acknowledge(0x103, 0x60), F3);
 }
 
 #[test]
-fn f4_a_congestion_notification() {
+fn t1_f4_a_congestion_notification() {
     let address = QueuePairAddress {
         local_address: RESPONDER,
         remote_address: REQUESTER,
@@ -126,7 +126,7 @@ fn f4_a_congestion_notification() {
 }
 
 #[test]
-fn f5_the_first_packet_of_a_write() {
+fn t1_f5_the_first_packet_of_a_write() {
     let reth = Reth { virtual_address: 0x7f00_0000_2000, remote_key: 0x1234, length_bytes: 2500 };
     let bytes: Vec<u8> = (0..1024).map(|n| n as u8).collect();
     let mut packet = request(Opcode::WRITE_FIRST, 0x101);
@@ -138,23 +138,23 @@ fn f5_the_first_packet_of_a_write() {
 }
 
 #[test]
-fn f6_a_receiver_not_ready() {
+fn t1_f6_a_receiver_not_ready() {
     expect(&acknowledge(0x104, 0x20 | 12), F6);
 }
 
 #[test]
-fn f7_a_write_of_nothing_with_immediate_data() {
+fn t1_f7_a_write_of_nothing_with_immediate_data() {
     expect(&Packet { immediate: 2500, ..request(Opcode::WRITE_ONLY_IMMEDIATE, 0x104) }, F7);
 }
 
 #[test]
-fn f8_a_read_request() {
+fn t1_f8_a_read_request() {
     let reth = Reth { virtual_address: 0x7f00_0000_2000, remote_key: 0x1234, length_bytes: 2500 };
     expect(&Packet { reth, ..request(Opcode::READ_REQUEST, 0x105) }, F8);
 }
 
 #[test]
-fn a_pause_frame_has_the_bytes_of_802_1qbb() {
+fn t16_a_pause_frame_has_the_bytes_of_802_1qbb() {
     let mut quanta = [0; 8];
     quanta[3] = 0xFFFF;
     let pause = PauseFrame { source_mac: MAC_1, class_enable: 1 << 3, quanta };
@@ -175,7 +175,7 @@ fn a_global_pause_is_refused() {
 }
 
 #[test]
-fn a_switch_may_mark_and_decrement_without_touching_the_icrc() {
+fn t2_a_switch_may_mark_and_decrement_without_touching_the_icrc() {
     let Ok(Frame::Roce(mut packet)) = decode_forwarding(&hex(F1)) else { panic!("a packet") };
     packet.ecn = Ecn::Ce;
     packet.ttl -= 1;
@@ -187,7 +187,7 @@ fn a_switch_may_mark_and_decrement_without_touching_the_icrc() {
 }
 
 #[test]
-fn a_changed_identification_breaks_the_icrc() {
+fn t2_a_changed_identification_breaks_the_icrc() {
     let Ok(Frame::Roce(mut packet)) = decode_forwarding(&hex(F1)) else { panic!("a packet") };
     packet.identification = 2;
     assert!(matches!(decode(&bytes_of(&packet)), Err(DecodeError::Icrc { .. })));

@@ -17,7 +17,8 @@ const EVENTS: u64 = 64;
 pub fn run(bytes: &[u8]) {
     let Ok(config) = serde_json::from_slice::<JobConfig>(bytes) else { return };
     let ranks: Vec<u32> = config.nics.iter().map(|nic| nic.rank).take(RANKS).collect();
-    let Ok(mut emulation) = Emulation::new(config, &ring(&ranks)) else { return };
+    let programs = ring(&ranks, config.data_classes());
+    let Ok(mut emulation) = Emulation::new(config, &programs) else { return };
     let mut now_ps = 0;
     for _ in 0..TURNS {
         emulation.advance(None, EVENTS);
@@ -29,17 +30,19 @@ pub fn run(bytes: &[u8]) {
     assert!(world.ops_done() <= world.ops_total());
 }
 
-/// Operation 0 of each rank sends to the next rank, operation 1 receives from the one before.
-fn ring(ranks: &[u32]) -> Vec<Arc<Program>> {
+/// Operation 0 of each rank sends to the next rank, operation 1 receives from the one before; ranks
+/// send in each of the classes in turn.
+fn ring(ranks: &[u32], classes: usize) -> Vec<Arc<Program>> {
     if ranks.len() < 2 {
         return Vec::new();
     }
     let programs = ranks.iter().enumerate().map(|(index, rank)| {
         let mut builder = ProgramBuilder::new(*rank);
         builder.send(ranks[(index + 1) % ranks.len()], MESSAGE_BYTES, 1, &[]);
-        let before = ranks[(index + ranks.len() - 1) % ranks.len()];
-        builder.receive(before, MESSAGE_BYTES, 0, &[]);
-        Arc::new(builder.finish())
+        let before = (index + ranks.len() - 1) % ranks.len();
+        builder.receive(ranks[before], MESSAGE_BYTES, 0, &[]);
+        let class = vec![(index % classes) as u8, (before % classes) as u8];
+        Arc::new(Program { class, ..builder.finish() })
     });
     programs.collect()
 }

@@ -1,5 +1,6 @@
 //! Jobs on small fabrics: times, bytes and counts that must hold.
 
+use _native::config::JobConfig;
 use _native::engine::program::Program;
 use _native::engine::rows::LinkRow;
 use _native::engine::testing::{FabricBuilder, clos, pair, star, workloads};
@@ -113,5 +114,17 @@ fn a_coarse_series_and_a_fine_one_tell_the_same_totals() {
     let fine = totals(1000);
     for max_samples in [2, 3, 7, 64] {
         assert_eq!(totals(max_samples), fine);
+    }
+}
+
+/// A new key without a default would otherwise show only when the fuzz targets run.
+#[test]
+fn the_first_inputs_of_the_fuzz_target_for_jobs_are_jobs_as_they_are_now() {
+    for text in [
+        include_str!("../../fuzz/seeds/job/pair.json"),
+        include_str!("../../fuzz/seeds/job/star.json"),
+    ] {
+        let config: JobConfig = serde_json::from_str(text).expect("every key that has no default");
+        assert!(Emulation::new(config, &workloads::one_message(1)).is_ok());
     }
 }

@@ -53,7 +53,7 @@ def remove(before: state.LabState) -> Removal:
     for name in before.namespaces:
         if not (kernel.NAMES / name).exists():
             continue
-        if before.is_of_this_boot and kernel.is_bound(name) and not _is_ours(name, before.token):
+        if kernel.is_bound(name) and not _is_ours(name, before.token):
             foreign.append(name)
             continue
         try:

@@ -18,7 +18,7 @@ from emulator.namespaces import bring_up, counters, is_up, lay_out, start_inside
 from emulator.namespaces.kernel import NAMES, bind_name, prepare_names, remove_name, unshared
 from emulator.namespaces.making import missing_disciplines
 from emulator.namespaces.process import command_inside
-from emulator.namespaces.state import DIRECTORY
+from emulator.namespaces.state import DIRECTORY, read_state, write
 from tests.emulator.namespaces.labs import (
     lab_name,
     lab_up,
@@ -100,9 +100,14 @@ def test_a_foreign_namespace_keeps_a_lab_from_its_name_and_stays(foreign_name: s
     assert names_of(lab) == {foreign_name}
 
 
-def test_a_name_that_somebody_else_has_now_is_left_alone() -> None:
+@pytest.mark.parametrize("changes", [{}, {"boot": "an earlier one"}])
+def test_a_name_that_somebody_else_has_now_is_left_alone(changes: dict[str, str]) -> None:
+    """Also after the machine was started again, when the state is still on disk."""
     layout = lay_out(loaded_lab())
     bring_up(layout)
+    current = read_state(layout.lab)
+    assert current is not None
+    write(current, **changes)
     name = layout.hosts["host2"].namespace
     remove_name(name)
     with unshared():

@@ -116,6 +116,8 @@ topology:
   its source, `rankwire doctor FILE` says what will go wrong although it is valid.
 * `rankwire lab show LAB --svg FILE` draws it, `rankwire lab paths LAB FROM TO` lists, or with
   `--svg` draws, the equal-cost paths between two ranks.
+* `rankwire lab up FILE` builds it of Linux network namespaces, with real routing and queues (root;
+  [namespaces](namespaces.md)).
 * `rankwire lab schema > lab.schema.json` is for completion in an editor.
 * `--set PATH=VALUE` changes one key for one command; `rankwire lab keys` lists the paths.
 

@@ -246,7 +246,7 @@ def _paths(records: RunRecords) -> tuple[str, Raw]:
         return "Paths", Raw("")
     body, note = path_tables.flow_path_table(records.paths, records.flow_links)
     parts = [
-        element("div", chart_block(paths.path_picture(records.paths)), class_="charts"),
+        element("div", chart_block(paths.path_picture(records.flow_links)), class_="charts"),
         element("h3", "Largest flows"),
         body,
         element("p", note, class_="note"),

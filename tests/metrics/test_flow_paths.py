@@ -12,6 +12,7 @@ from emulator.job import JobRequest, build_job
 from emulator.predict import predict
 from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, flow_paths
 from metrics.records import RunRecords, write_records
+from metrics.report.charts.paths import path_picture
 from tests.dataplane.engine_jobs import ring, star_config, virtual
 
 
@@ -94,6 +95,24 @@ def test_a_flow_takes_one_path_under_flow_hashing_and_several_when_sprayed(tmp_p
     assert taken["flow"].keys() == taken["packet"].keys()
     assert set(taken["flow"].values()) == {1}
     assert min(taken["packet"].values()) > 1
+
+
+def test_the_picture_loses_nothing_on_the_way(tmp_path: Path) -> None:
+    """What comes into a node that is no host leaves it; hosts send what hosts receive."""
+    records = recorded(tmp_path, "loopback-clos", "all-to-all,repeats=1")
+    chart = path_picture(records.flow_links)
+    assert chart is not None
+    nodes, bands = chart.data[0]["node"]["label"], chart.data[0]["link"]
+    balance: Counter[int] = Counter()
+    for source, target, size in zip(bands["source"], bands["target"], bands["value"], strict=True):
+        balance[source] -= size
+        balance[target] += size
+    assert all(balance[n] == 0 for n, name in enumerate(nodes) if not name.startswith("host"))
+    sent = -sum(size for size in balance.values() if size < 0)
+    data = records.paths.filter("is_data")
+    assert sent == data["tx_bytes"].sum() == sum(size for size in balance.values() if size > 0)
+    assert sorted(nodes).count("leaf0") == 2
+    assert sorted(nodes).count("spine0") == 1
 
 
 @pytest.mark.parametrize("flow_paths", [True, False])

@@ -26,6 +26,10 @@ def test_run_and_predict_agree_on_counts_bytes_and_order(
     assert answer["totals"]["first"]["sent_bytes"] == answer["totals"]["second"]["sent_bytes"]
     for directory in (run, prediction):
         verify_bytes(load(directory))
+        totals = load(directory).links["tx_bytes"].sum()
+        assert load(directory).flow_links["tx_bytes"].sum() == totals
     result = compare(run, prediction)
+    assert result.paths[0] == 0
+    assert result.paths[1] > 0
     assert result.errors[-1]["count"] == len(load(run).collectives)
     assert result.flows is not None

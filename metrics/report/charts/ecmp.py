@@ -9,7 +9,7 @@ from metrics.report.figure import PALETTE, Chart, axis, layout
 
 __all__ = ["ecmp_shares_chart", "group_name"]
 
-PORT_LIMIT = 64
+PORT_LIMIT = 40
 """Most ports of the picture; groups are shown whole."""
 
 
@@ -53,7 +53,11 @@ def ecmp_shares_chart(shares: pl.DataFrame) -> Chart | None:
         "switch's hash over the job's flows, or even where packets are spread."
     )
     axes = {
-        "xaxis": axis("", type="multicategory", tickangle=-40 if len(shown) > 10 else 0),
+        "xaxis": axis(
+            "",
+            type="multicategory",
+            tickangle=-90 if len(shown) > 24 else -40 if len(shown) > 10 else 0,
+        ),
         "yaxis": axis("share of the group's bytes, %", rangemode="tozero"),
     }
     return Chart("Load of equal-cost ports", note, data, layout(380, axes))

@@ -1,11 +1,11 @@
 """Where the data went: its bytes through the fabric, layer by layer."""
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
+from metrics.analysis.flow_paths import node_of
 from metrics.presentation import size_text
 from metrics.report.figure import PALETTE, Chart, layout
 
@@ -17,17 +17,20 @@ BAND_LIMIT = 600
 """Most bands, the widest."""
 
 Node = tuple[str, int, str]
-"""The way up or down (or the turning point), steps from the host, and the name."""
+"""The way up or down (or the top), steps from the hosts, and the name."""
 Band = tuple[Node, Node]
 
 
-def path_picture(paths: pl.DataFrame) -> Chart | None:
+def path_picture(flow_links: pl.DataFrame) -> Chart | None:
     """Bands between nodes, as wide as the bytes; a node stands once on the way up, once down.
 
-    None without paths that carry data.
+    None where no flow carried data.
     """
-    data = paths.filter(pl.col("is_data"))
-    shows_hosts = data["source_rank"].n_unique() <= HOST_LIMIT
+    data = flow_links.filter((pl.col("data_bytes").sum() > 0).over(_FLOW)).cast(
+        {"source": pl.String, "destination": pl.String}
+    )
+    from_hosts = data.filter(~pl.col("source").str.contains(":", literal=True))
+    shows_hosts = from_hosts["source"].n_unique() <= HOST_LIMIT
     bands = _bands(data, shows_hosts)
     if not bands:
         return None
@@ -53,9 +56,10 @@ def path_picture(paths: pl.DataFrame) -> Chart | None:
             "hovertemplate": "%{source.label} → %{target.label}: %{value:,.0f} B<extra></extra>",
         },
     }
+    sent = size_text(int(from_hosts["tx_bytes"].sum()))
     note = (
         "The way up the fabric, then down, from left to right; the width of a band is the frame "
-        f"bytes of all flows that carry data, {size_text(int(data['tx_bytes'].sum()))} in all. "
+        f"bytes of all flows that carry data, {sent} from all hosts. "
         f"{len(shown)} of {len(bands)} bands (the widest; cap {BAND_LIMIT})."
     )
     if not shows_hosts:
@@ -65,24 +69,57 @@ def path_picture(paths: pl.DataFrame) -> Chart | None:
     return Chart("Where the data went", note, [trace], layout(160 + 22 * most, {}, **options))
 
 
+_FLOW = ["source_rank", "destination_rank", "source_port"]
+
+
 def _bands(data: pl.DataFrame, shows_hosts: bool) -> Counter[Band]:
-    """Bytes between neighbours of all paths."""
+    """Bytes on the links, and what turns round at a node below the top."""
+    crossed: Counter[tuple[str, str]] = Counter()
+    sums = data.group_by("source", "destination").agg(pl.col("tx_bytes").sum())
+    for source, destination, size in sums.iter_rows():
+        crossed[node_of(source), node_of(destination)] += size
+    hosts = {end for end in data["source"].unique() if ":" not in end}
+    hosts |= {end for end in data["destination"].unique() if ":" not in end}
+    steps = _steps(crossed, hosts)
+    top = max(steps.values())
     bands: Counter[Band] = Counter()
-    alike = data.group_by("nodes").agg(pl.col("tx_bytes").sum())
-    for names, size in alike.iter_rows():
-        places = list(_layered(names))
-        inner = places if shows_hosts else places[1:-1]
-        for band in itertools.pairwise(inner):
-            bands[band] += size
+    turning: Counter[str] = Counter()
+    for (here, there), size in crossed.items():
+        goes_up = steps[here] < steps[there]
+        ends = [_placed(here, steps, top, steps[here] <= steps[there]),
+                _placed(there, steps, top, goes_up)]  # fmt: skip
+        if shows_hosts or not {here, there} & hosts:
+            bands[ends[0], ends[1]] += size
+        if goes_up:
+            turning[there] += size
+        if steps[here] <= steps[there]:
+            turning[here] -= size
+    for node, size in turning.items():
+        if 0 < steps[node] < top and size > 0:
+            bands[("up", steps[node], node), ("way down", steps[node], node)] += size
     return bands
 
 
-def _layered(names: Sequence[str]) -> Iterator[Node]:
-    """The nodes of a path with their layers: the first half goes up, the second down."""
-    for up, name in enumerate(names):
-        down = len(names) - 1 - up
-        way = "up" if up < down else "down" if down < up else "turn"
-        yield (way, min(up, down), name)
+def _steps(pairs: Iterable[tuple[str, str]], hosts: Iterable[str]) -> dict[str, int]:
+    """Links between each node and the nearest host."""
+    neighbours: dict[str, set[str]] = {}
+    for here, there in pairs:
+        neighbours.setdefault(here, set()).add(there)
+        neighbours.setdefault(there, set()).add(here)
+    steps = dict.fromkeys(hosts, 0)
+    reached = list(steps)
+    for node in reached:
+        for neighbour in sorted(neighbours.get(node, ())):
+            if neighbour not in steps:
+                steps[neighbour] = steps[node] + 1
+                reached.append(neighbour)
+    return steps | {node: 1 for node in neighbours if node not in steps}
+
+
+def _placed(name: str, steps: Mapping[str, int], top: int, goes_up: bool) -> Node:
+    """A node on the way up or down; at the top it is one."""
+    way = "top" if steps[name] == top else "up" if goes_up else "way down"
+    return (way, steps[name], name)
 
 
 def _places(nodes: Sequence[Node]) -> list[int]:

@@ -124,8 +124,9 @@ class PortError(OSError):
 class Port:
     """A port of a driver on an interface of the operating system.
 
-    `spec_json` describes it: `driver` (`udp`, `af_packet`), `address`, and optionally `interface`,
-    `namespace`, `max_burst_packets`, `source_ports`, `destinations` and `ip_packet_bytes`. Every
+    `spec_json` describes it: `driver` (`udp`, `af_packet`, `af_xdp`), `address`, and optionally
+    `interface`, `namespace`, `max_burst_packets`, `source_ports`, `destinations`,
+    `ip_packet_bytes`, `xdp_mode` (`any`, `native`, `generic`) and `busy_poll_us`. Every
     destination must have a route on which IP packets of `ip_packet_bytes` pass. Raises
     `PortError`, `ValueError` for another description, and `RuntimeError` when it is closed.
     """
@@ -248,6 +249,16 @@ def loopback_datagrams_per_s(datagram_bytes: int, seconds: float) -> float:
     """Measure how many datagrams per second loopback carries between two threads.
 
     They do nothing but `sendmmsg` and `recvmmsg`: the yardstick for wires.
+    """
+
+def pump_ports(
+    from_json: str, to_json: str, payload_bytes: int, seconds: float
+) -> dict[str, float]:
+    """Measure what one port carries to another with nothing else to do: the cost of a driver.
+
+    The descriptions are those of `Port`. A thread sends one prepared frame again and again, another
+    takes what comes; nothing is encoded or decoded. Returns `sent_frames`, `received_frames`,
+    `sending_s`, `receiving_s` and `processor_s` of both threads. Raises `PortError`.
     """
 
 def send_paced_datagrams(port: int, datagram_bytes: int, interval_ns: int, count: int) -> None:

@@ -33,7 +33,12 @@ def port_descriptions(loaded: LoadedLab) -> dict[str, Port] | None:
     if not is_real(loaded):
         return None
     lab = loaded.lab
-    common = {"driver": lab.driver, "max_burst_packets": lab.max_burst_packets}
+    common = {
+        "driver": lab.driver,
+        "max_burst_packets": lab.max_burst_packets,
+        "xdp_mode": lab.xdp_mode,
+        "busy_poll_us": lab.busy_poll_us,
+    }
     if lab.namespaces is not None and not lab.interfaces:
         return {name: common | place for name, place in _in_namespaces(loaded).items()}
     return {

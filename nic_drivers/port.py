@@ -1,4 +1,4 @@
-"""The drivers whose ports are native: `udp` and `af_packet`, on interfaces of the operating system.
+"""The drivers whose ports are native, on interfaces of the system: `udp`, `af_packet`, `af_xdp`.
 
 A run uses the same ports inside of the engine (`dataplane.WallEmulation` with `ports_json`); these
 classes give them to tools and tests in Python. Frames are RoCEv2: IPv4, UDP port 4791, an ICRC.
@@ -7,7 +7,7 @@ classes give them to tools and tests in Python. Frames are RoCEv2: IPv4, UDP por
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import dataplane
 from nic_drivers.interface import (
@@ -19,7 +19,7 @@ from nic_drivers.interface import (
     Timestamps,
 )
 
-__all__ = ["AfPacketDriver", "PortDriver", "PortOptions", "UdpDriver"]
+__all__ = ["AfPacketDriver", "AfXdpDriver", "PortDriver", "PortOptions", "UdpDriver"]
 
 _MAX_BATCH_FRAMES: Final = 64
 
@@ -43,6 +43,11 @@ class PortOptions:
     max_burst_packets: int = 64
     """Packets that are given to the kernel as one, at most; a switch may mark or drop those
     together."""
+    xdp_mode: Literal["any", "native", "generic"] = "any"
+    """Where the program of `af_xdp` runs: natively if the interface's driver can, in that driver,
+    or in the kernel's common receive path."""
+    busy_poll_us: int = 0
+    """Microseconds that `af_xdp` polls the adapter in a call; 0 waits for interrupts."""
 
 
 class PortDriver:
@@ -153,4 +158,15 @@ class AfPacketDriver(PortDriver):
     """
 
     _NAME = "af_packet"
+    _REACHES = "every destination that was named, by one interface"
+
+
+class AfXdpDriver(PortDriver):
+    """`af_xdp`: whole frames in memory shared with the kernel, past most of its network stack.
+
+    Headers as with `af_packet`; no segmentation offload. The first queue of the interface is
+    served. A program on the interface picks the frames; it goes when the driver is closed.
+    """
+
+    _NAME = "af_xdp"
     _REACHES = "every destination that was named, by one interface"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dataplane.errors import InputError, Problem
 from nic_drivers.interface import Driver
-from nic_drivers.port import AfPacketDriver, UdpDriver
+from nic_drivers.port import AfPacketDriver, AfXdpDriver, UdpDriver
 from nic_drivers.wire import WireDriver
 
 __all__ = ["DriverDescription", "driver_names", "find_driver"]
@@ -50,6 +50,14 @@ _DRIVERS: Final = {
             summary="whole frames on a packet socket of an interface, with segmentation offload",
             needs="root or CAP_NET_RAW, an Ethernet interface, a route to every peer",
             open=AfPacketDriver,
+            is_in_engine=True,
+        ),
+        DriverDescription(
+            name="af_xdp",
+            summary="whole frames in memory shared with the kernel, picked by an XDP program",
+            needs="root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; an interface with one queue; "
+            "Linux 6.6 for frames above 4 KiB",
+            open=AfXdpDriver,
             is_in_engine=True,
         ),
     )

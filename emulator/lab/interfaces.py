@@ -8,7 +8,7 @@ from emulator.lab.base import LabPart
 
 __all__ = ["DriverName", "Interface"]
 
-DriverName = Literal["wire", "udp", "af_packet"]
+DriverName = Literal["wire", "udp", "af_packet", "af_xdp"]
 """What carries frames; see docs/drivers.md."""
 
 _InterfaceName = Annotated[str, Field(pattern=r"^[^\s/]{1,15}$")]

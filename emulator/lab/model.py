@@ -225,6 +225,11 @@ class Lab(LabPart):
     max_burst_packets: Annotated[int, Field(ge=1, le=64)] = 64
     """Packets that a driver gives to the kernel as one, at most, when several wait; a switch made
     of Linux marks or drops those together."""
+    xdp_mode: Literal["any", "native", "generic"] = "any"
+    """Where the program of `af_xdp` runs: natively if the interface's driver can, in that driver,
+    or in the kernel's common receive path."""
+    busy_poll_us: Annotated[int, Field(ge=0, le=1_000)] = 0
+    """Microseconds that `af_xdp` polls the adapter in a call; 0 waits for interrupts."""
     interfaces: dict[str, Interface] = Field(default_factory=dict)
     """NIC -> where it is, when the network is real; a lab of namespaces knows."""
     namespaces: Namespaces | None = None

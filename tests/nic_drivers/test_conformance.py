@@ -69,6 +69,7 @@ PAIRS: dict[str, Callable[[], AbstractContextManager[Pair]]] = {
     "wire": wire_pair,
     "udp": port_pair("udp"),
     "af_packet": port_pair("af_packet"),
+    "af_xdp": port_pair("af_xdp"),
 }
 
 

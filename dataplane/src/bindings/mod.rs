@@ -46,7 +46,9 @@ mod _native {
     use super::wall_emulation::{WallEmulation, WireError};
 
     #[pymodule_export]
-    use super::yardsticks::{ArrivalLog, loopback_datagrams_per_s, send_paced_datagrams};
+    use super::yardsticks::{
+        ArrivalLog, loopback_datagrams_per_s, pump_ports, send_paced_datagrams,
+    };
 
     /// Version of the native crate.
     #[pymodule_init]

@@ -1,9 +1,12 @@
 //! What benchmarks measure wires with: loops that do nothing else, and the times of arrival.
 
+use super::port::PortError;
 use crate::io;
+use crate::io::port::PortSpec;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +35,33 @@ pub fn send_paced_datagrams(
     let seconds = interval_ns as f64 * count as f64 * 1e-9;
     check(datagram_bytes, seconds)?;
     Ok(py.detach(|| io::paced_loop::send(port, datagram_bytes, interval_ns, count))?)
+}
+
+/// What two ports carry with nothing else to do; see `_native.pyi`.
+#[pyfunction]
+pub fn pump_ports<'py>(
+    py: Python<'py>,
+    from_json: &str,
+    to_json: &str,
+    payload_bytes: u16,
+    seconds: f64,
+) -> PyResult<Bound<'py, PyDict>> {
+    check(payload_bytes.into(), seconds)?;
+    let spec = |text: &str| -> PyResult<PortSpec> {
+        serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))
+    };
+    let (from, to) = (spec(from_json)?, spec(to_json)?);
+    let time = Duration::from_secs_f64(seconds);
+    let pumped = py
+        .detach(|| io::pump::measure(&from, &to, payload_bytes, time))
+        .map_err(|error| PortError::new_err(error.to_string()))?;
+    let dict = PyDict::new(py);
+    dict.set_item("sent_frames", pumped.sent_frames)?;
+    dict.set_item("received_frames", pumped.received_frames)?;
+    dict.set_item("sending_s", pumped.sending_s)?;
+    dict.set_item("receiving_s", pumped.receiving_s)?;
+    dict.set_item("processor_s", pumped.processor_s)?;
+    Ok(dict)
 }
 
 fn check(datagram_bytes: usize, seconds: f64) -> PyResult<()> {

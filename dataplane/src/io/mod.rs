@@ -6,7 +6,8 @@
 //!   `port` alone.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: nodes in real time.
-//! * [`minimal_loop`], [`paced_loop`], [`arrival_log`]: the yardsticks that wires are measured with.
+//! * [`minimal_loop`], [`paced_loop`], [`arrival_log`], [`pump`]: the yardsticks that wires and ports are
+//!   measured with.
 //!
 //! Nothing here knows a program, a queue pair or a rate.
 
@@ -20,6 +21,7 @@ pub mod paced_loop;
 pub mod poll;
 pub mod port;
 pub mod ports;
+pub mod pump;
 pub mod socket;
 pub mod wall_clock;
 mod wall_loop;

@@ -21,17 +21,49 @@ pub fn encode(frame: &Frame, source_mac: [u8; 6], destination_mac: [u8; 6], out:
     }
 }
 
-/// Ethernet, IPv4 and UDP header of a packet with so many bytes behind them, for a node that is given
-/// only what stands behind. The MAC addresses are zero.
-pub fn headers(packet: &Packet, behind_udp_bytes: u16) -> [u8; HEADERS_BYTES] {
-    let behind_ip = behind_udp_bytes + UDP_BYTES as u16;
-    let mut bytes = [0; HEADERS_BYTES];
-    let (ethernet, rest) = bytes.split_at_mut(ETHERNET_BYTES);
-    let (ip, udp) = rest.split_at_mut(IPV4_BYTES);
-    ethernet[ETHER_TYPE..].copy_from_slice(&ETHER_TYPE_IPV4.to_be_bytes());
-    ip.copy_from_slice(&ipv4_header(packet, behind_ip));
-    udp.copy_from_slice(&udp_header(packet.source_port, behind_ip));
-    bytes
+/// Ethernet, IPv4 and UDP headers of equally long packets that differ in their identification, for a
+/// node that is given only what stands behind. The MAC addresses are zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers {
+    /// Of identification 0.
+    bytes: [u8; HEADERS_BYTES],
+}
+
+impl Headers {
+    /// Those of a packet with so many bytes behind them; its identification is ignored.
+    pub fn new(packet: &Packet, behind_udp_bytes: u16) -> Self {
+        let behind_ip = behind_udp_bytes + UDP_BYTES as u16;
+        let mut bytes = [0; HEADERS_BYTES];
+        let (ethernet, rest) = bytes.split_at_mut(ETHERNET_BYTES);
+        let (ip, udp) = rest.split_at_mut(IPV4_BYTES);
+        ethernet[ETHER_TYPE..].copy_from_slice(&ETHER_TYPE_IPV4.to_be_bytes());
+        ip.copy_from_slice(&ipv4_header(packet, behind_ip));
+        ip[4..6].fill(0);
+        ip[10..12].fill(0);
+        let checksum = !ones_complement_sum(ip);
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        udp.copy_from_slice(&udp_header(packet.source_port, behind_ip));
+        Self { bytes }
+    }
+
+    /// Set the MAC addresses.
+    pub fn set_macs(&mut self, destination: [u8; 6], source: [u8; 6]) {
+        self.bytes[..6].copy_from_slice(&destination);
+        self.bytes[6..12].copy_from_slice(&source);
+    }
+
+    /// Those with an identification. The checksum follows by RFC 1624.
+    #[inline]
+    pub fn with(&self, identification: u16) -> [u8; HEADERS_BYTES] {
+        let mut bytes = self.bytes;
+        let checksum = u16::from_be_bytes([bytes[ETHERNET_BYTES + 10], bytes[ETHERNET_BYTES + 11]]);
+        let (sum, carry) = (!checksum).overflowing_add(identification);
+        let checksum = !(sum + u16::from(carry));
+        bytes[ETHERNET_BYTES + 4..ETHERNET_BYTES + 6]
+            .copy_from_slice(&identification.to_be_bytes());
+        bytes[ETHERNET_BYTES + 10..ETHERNET_BYTES + 12].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
 }
 
 fn put_ethernet(out: &mut Vec<u8>, destination: [u8; 6], source: [u8; 6], ether_type: u16) {
@@ -145,4 +177,27 @@ fn put_pause(out: &mut Vec<u8>, pause: &PauseFrame) {
         out.extend_from_slice(&quanta.to_be_bytes());
     }
     out.resize(start + MIN_FRAME_BYTES, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_an_encoded_packet() {
+        for identification in [0, 1, 63, 0x1234, 0x8000, 0xFFFF] {
+            let packet = Packet {
+                source_address: 0xC612_0001,
+                destination_address: 0xC613_FFFE,
+                dscp: 26,
+                identification,
+                ..Packet::default()
+            };
+            let mut headers = Headers::new(&packet, 16);
+            headers.set_macs([1; 6], [2; 6]);
+            let mut encoded = Vec::new();
+            encode(&Frame::Roce(Box::new(packet)), [2; 6], [1; 6], &mut encoded);
+            assert_eq!(headers.with(identification), encoded[..HEADERS_BYTES], "{identification}");
+        }
+    }
 }

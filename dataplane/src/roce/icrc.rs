@@ -56,8 +56,9 @@ fn mask(header: &mut [u8], ip_bytes: usize) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentificationEffect {
     covered_bytes: usize,
-    /// x to the power of the bits from the identification to the end, and the inverse.
-    forward: u32,
+    /// What each bit of a changed identification, in the order of its bytes, does to the ICRC.
+    images: [u32; 16],
+    /// Inverse of x to the power of the bits from the identification to the end.
     backward: u32,
 }
 
@@ -75,7 +76,11 @@ impl IdentificationEffect {
     /// For IPv4 packets of which the ICRC covers so many bytes: all of them but the ICRC itself.
     pub fn new(covered_bytes: usize) -> Self {
         let bits = 8 * (covered_bytes.saturating_sub(IDENTIFICATION_BYTES)) as u64 % ORDER;
-        Self { covered_bytes, forward: power_of_x(bits), backward: power_of_x(ORDER - bits) }
+        let mut images = [multiply(1 << 15, power_of_x(bits)); 16];
+        for bit in (0..15).rev() {
+            images[bit] = times_x(images[bit + 1]);
+        }
+        Self { covered_bytes, images, backward: power_of_x(ORDER - bits) }
     }
 
     /// The length that it is for.
@@ -85,7 +90,12 @@ impl IdentificationEffect {
 
     /// The ICRC that a packet has with the identification `to`, from that with `from`.
     pub fn replace(&self, icrc: u32, from: u16, to: u16) -> u32 {
-        icrc ^ multiply(u32::from((from ^ to).swap_bytes()), self.forward)
+        let (mut icrc, mut left) = (icrc, (from ^ to).swap_bytes());
+        while left != 0 {
+            icrc ^= self.images[left.trailing_zeros() as usize];
+            left &= left - 1;
+        }
+        icrc
     }
 
     /// The identification with which a packet has the ICRC `found`, if there is one: `computed` is
@@ -105,9 +115,13 @@ fn multiply(a: u32, mut b: u32) -> u32 {
         if a >> bit & 1 != 0 {
             product ^= b;
         }
-        b = b >> 1 ^ if b & 1 != 0 { POLYNOMIAL } else { 0 };
+        b = times_x(b);
     }
     product
+}
+
+fn times_x(a: u32) -> u32 {
+    a >> 1 ^ if a & 1 != 0 { POLYNOMIAL } else { 0 }
 }
 
 fn power_of_x(mut exponent: u64) -> u32 {

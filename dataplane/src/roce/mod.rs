@@ -37,7 +37,7 @@ pub mod syndrome;
 pub use cnp::cnp;
 pub use counters::QpCounters;
 pub use decode::{DecodeError, decode, decode_forwarding, decode_unidentified};
-pub use encode::{encode, headers};
+pub use encode::{Headers, encode};
 
 pub use event::{FailureReason, QpEvent};
 pub use icrc::icrc;

@@ -45,6 +45,21 @@ pub struct Burst {
     is_closed: bool,
 }
 
+/// The places of datagrams in the bytes of their queue, neighbours taken together: the fewer parts a
+/// burst has, the less the kernel has to do. Returns how many of `parts` were filled.
+pub fn joined(segments: &[(usize, usize)], parts: &mut [(usize, usize); MAX_SEGMENTS]) -> usize {
+    let mut count = 0;
+    for &(start, end) in segments {
+        if count > 0 && parts[count - 1].1 == start {
+            parts[count - 1].1 = end;
+        } else {
+            parts[count] = (start, end);
+            count += 1;
+        }
+    }
+    count
+}
+
 /// Datagrams that wait, in bursts.
 #[derive(Debug)]
 pub struct BurstQueue {
@@ -83,8 +98,9 @@ impl BurstQueue {
             traffic_class: packet.dscp << 2 | packet.ecn as u8,
         };
         let bytes = packet.wire_bytes() as usize - HEADERS_BYTES - FCS_BYTES as usize;
-        packet.identification = self.next_place(flow, bytes);
-        self.push(flow, bytes, |out| encode(frame, [0; 6], [0; 6], out));
+        let index = self.burst_for(flow, bytes);
+        packet.identification = self.next_place(index);
+        self.push(index, bytes, |out| encode(frame, [0; 6], [0; 6], out));
     }
 
     /// Append a packet that is there as bytes; its ICRC is put right for the identification that the
@@ -96,7 +112,8 @@ impl BurstQueue {
             traffic_class: view.traffic_class,
         };
         let bytes = view.datagram.len();
-        let place = self.next_place(flow, bytes);
+        let index = self.burst_for(flow, bytes);
+        let place = self.next_place(index);
         let (covered, icrc) = view.datagram.split_at(bytes - ICRC_BYTES);
         let covered_bytes = covered.len() + HEADERS_BYTES - ETHERNET_BYTES;
         if self.effect.covered_bytes() != covered_bytes {
@@ -104,7 +121,7 @@ impl BurstQueue {
         }
         let icrc = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
         let icrc = self.effect.replace(icrc, view.identification, place);
-        self.push(flow, bytes, |out| {
+        self.push(index, bytes, |out| {
             out.extend_from_slice(covered);
             out.extend_from_slice(&icrc.to_le_bytes());
         });
@@ -115,23 +132,27 @@ impl BurstQueue {
         self.max_segments = max_segments.clamp(1, MAX_SEGMENTS);
     }
 
-    /// The place in its burst that the next datagram of this flow and length has: the identification
-    /// that the kernel gives it. Source: Linux `inet_gso_segment`, which counts on from that of the
+    /// The place that the next datagram of a burst has: the identification that the kernel gives it. Source: Linux `inet_gso_segment`, which counts on from that of the
     /// first, and `ip_select_ident`, which gives 0 to what an unconnected socket sends with DF.
-    fn next_place(&self, flow: Flow, bytes: usize) -> u16 {
-        self.open_burst(flow, bytes).map_or(0, |burst| self.bursts[burst].segments.len() as u16)
+    fn next_place(&self, index: usize) -> u16 {
+        self.bursts[index].segments.len() as u16
     }
 
-    /// Append a datagram. `write` appends something that ends with it to the bytes that it is given.
-    fn push(&mut self, flow: Flow, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Append a datagram to a burst. `write` appends something that ends with it to the bytes that it
+    /// is given.
+    fn push(&mut self, index: usize, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         let end = self.bytes.len();
-        let index = self.open_burst(flow, bytes).unwrap_or_else(|| self.begin(flow, bytes));
         let burst = &mut self.bursts[index];
         burst.segments.push((end - bytes, end));
         burst.bytes += bytes;
         burst.is_closed = bytes < burst.segment_bytes || burst.segments.len() == self.max_segments;
         self.waiting += 1;
+    }
+
+    /// The burst that the next datagram of this flow and length joins or begins.
+    fn burst_for(&mut self, flow: Flow, bytes: usize) -> usize {
+        self.open_burst(flow, bytes).unwrap_or_else(|| self.begin(flow, bytes))
     }
 
     /// The burst that a datagram may join. Bursts of a flow go in their order, so only its last.
@@ -210,8 +231,9 @@ mod tests {
     /// The places that datagrams of these lengths take.
     fn places(queue: &mut BurstQueue, lengths: &[(u16, usize)]) -> Vec<u16> {
         let place = |&(port, bytes): &(u16, usize)| {
-            let place = queue.next_place(flow(port), bytes);
-            queue.push(flow(port), bytes, |all| all.resize(all.len() + bytes, 0));
+            let index = queue.burst_for(flow(port), bytes);
+            let place = queue.next_place(index);
+            queue.push(index, bytes, |all| all.resize(all.len() + bytes, 0));
             place
         };
         lengths.iter().map(place).collect()

@@ -7,6 +7,7 @@
 //! * [`namespace`]: opening in another network namespace.
 //! * [`neighbour`]: MAC addresses of next hops.
 //! * [`path`]: whether destinations are reachable, and how large packets may be.
+//! * [`xdp`]: frames in memory shared with the kernel.
 //! * [`view`]: the fields of a raw frame that drivers look at.
 //!
 //! A driver knows frames and their headers; it knows no queue pair, program or rate.
@@ -25,6 +26,7 @@ pub mod udp;
 mod udp_receive;
 mod udp_send;
 pub mod view;
+pub mod xdp;
 
 use crate::roce::Frame;
 use serde::Deserialize;
@@ -41,6 +43,21 @@ pub enum DriverName {
     Udp,
     /// [`af_packet`].
     AfPacket,
+    /// [`xdp`].
+    AfXdp,
+}
+
+/// Where the program of [`xdp`] runs.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum XdpMode {
+    /// Natively if the interface's driver can, else generically.
+    #[default]
+    Any,
+    /// In the interface's driver.
+    Native,
+    /// In the kernel's common receive path.
+    Generic,
 }
 
 impl fmt::Display for DriverName {
@@ -48,6 +65,7 @@ impl fmt::Display for DriverName {
         formatter.write_str(match self {
             DriverName::Udp => "udp",
             DriverName::AfPacket => "af_packet",
+            DriverName::AfXdp => "af_xdp",
         })
     }
 }
@@ -69,6 +87,12 @@ pub struct PortSpec {
     /// Packets that the kernel is given as one, at most; a switch may mark or drop them together.
     #[serde(default = "most_packets")]
     pub max_burst_packets: u16,
+    /// Where the XDP program runs.
+    #[serde(default)]
+    pub xdp_mode: XdpMode,
+    /// Microseconds that `af_xdp` polls the adapter in a call instead of waiting for interrupts.
+    #[serde(default)]
+    pub busy_poll_us: u32,
     /// Source ports that packets have. Source: the entropy that ECMP hashes.
     #[serde(default)]
     pub source_ports: Vec<u16>,
@@ -169,6 +193,7 @@ pub fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
     namespace::within(spec.namespace.as_deref(), || match spec.driver {
         DriverName::Udp => Ok(Box::new(udp::UdpPort::open(spec)?) as Box<dyn Port>),
         DriverName::AfPacket => Ok(Box::new(af_packet::PacketPort::open(spec)?)),
+        DriverName::AfXdp => Ok(Box::new(xdp::XdpPort::open(spec)?)),
     })
 }
 

@@ -10,14 +10,14 @@ use super::view::{View, view};
 use super::{PortCounters, Received};
 use crate::roce::layout::HEADERS_BYTES;
 use crate::roce::packet::Ecn;
-use crate::roce::{Packet, headers};
+use crate::roce::{Headers, Packet};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 
 /// Buffers of one call. Each may hold a whole burst.
-const BUFFERS: usize = 32;
+const BUFFERS: usize = 16;
 const BUFFER_BYTES: usize = VNET_BYTES + 65_536 + 64;
 /// Room for one control message: the time of arrival.
 const CONTROL_BYTES: usize = 64;
@@ -128,15 +128,22 @@ fn hand_out(
     if segment_bytes == 0 {
         return false;
     }
-    let packet = packet_of(&whole);
-    let (macs, together_bytes) = (frame[..12].to_vec(), whole.datagram.len());
+    let (packet, together_bytes) = (packet_of(&whole), whole.datagram.len());
+    let macs: [[u8; 6]; 2] = [0, 6].map(|at| std::array::from_fn(|octet| frame[at + octet]));
+    let headers_for = |length: usize| {
+        let mut headers = Headers::new(&packet, length as u16);
+        headers.set_macs(macs[0], macs[1]);
+        headers
+    };
+    let mut headers = headers_for(segment_bytes);
     for (place, offset) in (0..together_bytes).step_by(segment_bytes).enumerate() {
         let length = segment_bytes.min(together_bytes - offset);
+        if length < segment_bytes {
+            headers = headers_for(length);
+        }
         let identification = packet.identification.wrapping_add(place as u16);
-        let header = headers(&Packet { identification, ..packet.clone() }, length as u16);
         let part = &mut frame[offset..offset + HEADERS_BYTES + length];
-        part[..HEADERS_BYTES].copy_from_slice(&header);
-        part[..12].copy_from_slice(&macs);
+        part[..HEADERS_BYTES].copy_from_slice(&headers.with(identification));
         counters.frames_received += 1;
         counters.bytes_received += part.len() as u64;
         take(Received { bytes: part, is_identified: false, realtime_ns });

@@ -4,11 +4,11 @@
 //! is to be cut. The kernel then counts up the identification and completes the checksums.
 #![allow(unsafe_code)]
 
-use super::burst::{Burst, Flow, MAX_SEGMENTS};
+use super::burst::{Burst, Flow, MAX_SEGMENTS, joined};
 use super::netlink::Mac;
 use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES, IPV4_BYTES, PROTOCOL_UDP, UDP_BYTES};
 use crate::roce::packet::Ecn;
-use crate::roce::{Packet, headers};
+use crate::roce::{Headers, Packet};
 use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
@@ -78,12 +78,11 @@ pub fn put_header(header: &mut [u8], ends: &Ends, flow: Flow, identification: u1
         source_port: flow.source_port,
         dscp: flow.traffic_class >> 2,
         ecn: Ecn::from_bits(flow.traffic_class),
-        identification,
         ..Packet::default()
     };
-    header.copy_from_slice(&headers(&packet, bytes as u16));
-    header[..6].copy_from_slice(&ends.next_hop);
-    header[6..12].copy_from_slice(&ends.mac);
+    let mut headers = Headers::new(&packet, bytes as u16);
+    headers.set_macs(ends.next_hop, ends.mac);
+    header.copy_from_slice(&headers.with(identification));
 }
 
 /// Sum of the pseudo-header, which the kernel completes. Source: RFC 768.
@@ -111,11 +110,13 @@ fn send_slices(
     let (mut slices, mut header): ([libc::iovec; MAX_SEGMENTS + 1], libc::msghdr) =
         unsafe { (zeroed(), zeroed()) };
     slices[0] = slice(head);
-    for (place, &(start, end)) in slices[1..].iter_mut().zip(segments) {
+    let mut parts = [(0, 0); MAX_SEGMENTS];
+    let count = joined(segments, &mut parts);
+    for (place, &(start, end)) in slices[1..].iter_mut().zip(&parts[..count]) {
         *place = slice(&bytes[start..end]);
     }
     header.msg_iov = slices.as_mut_ptr();
-    header.msg_iovlen = 1 + segments.len();
+    header.msg_iovlen = 1 + count;
     // SAFETY: `header` leads to live buffers of the lengths it names, which the kernel only reads
     // and does not keep.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &header, libc::MSG_DONTWAIT) };

@@ -7,7 +7,7 @@
 use super::Received;
 use crate::roce::layout::{BTH_BYTES, HEADERS_BYTES, ICRC_BYTES};
 use crate::roce::packet::Ecn;
-use crate::roce::{Packet, headers};
+use crate::roce::{Headers, Packet};
 use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 
 /// Buffers of one call. Each may hold a whole burst.
-const BUFFERS: usize = 16;
+const BUFFERS: usize = 8;
 /// Longest that the kernel coalesces, and the headers before the first datagram.
 const BUFFER_BYTES: usize = HEADERS_BYTES + 65_536;
 /// Room for three control messages: time of arrival, traffic class, segment length.
@@ -149,19 +149,22 @@ impl UdpReceiver {
         let start = index * BUFFER_BYTES;
         let buffer = &mut self.bytes[start..start + HEADERS_BYTES + burst.bytes];
         taken.bursts += 1;
+        let packet = Packet {
+            source_address: burst.source,
+            destination_address: self.address,
+            source_port: burst.source_port,
+            dscp: burst.traffic_class >> 2,
+            ecn: Ecn::from_bits(burst.traffic_class),
+            ..Packet::default()
+        };
+        let mut headers = Headers::new(&packet, burst.segment_bytes as u16);
         for (place, offset) in (0..burst.bytes).step_by(burst.segment_bytes).enumerate() {
             let length = burst.segment_bytes.min(burst.bytes - offset);
-            let packet = Packet {
-                source_address: burst.source,
-                destination_address: self.address,
-                source_port: burst.source_port,
-                dscp: burst.traffic_class >> 2,
-                ecn: Ecn::from_bits(burst.traffic_class),
-                identification: place as u16,
-                ..Packet::default()
-            };
+            if length < burst.segment_bytes {
+                headers = Headers::new(&packet, length as u16);
+            }
             let frame = &mut buffer[offset..offset + HEADERS_BYTES + length];
-            frame[..HEADERS_BYTES].copy_from_slice(&headers(&packet, length as u16));
+            frame[..HEADERS_BYTES].copy_from_slice(&headers.with(place as u16));
             taken.datagrams += 1;
             taken.bytes += frame.len() as u64;
             let realtime_ns = burst.realtime_ns;

@@ -1,7 +1,7 @@
 //! One burst of datagrams as one call of `sendmsg` on a UDP socket.
 #![allow(unsafe_code)]
 
-use super::burst::{Burst, MAX_SEGMENTS};
+use super::burst::{Burst, MAX_SEGMENTS, joined};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -20,7 +20,9 @@ pub fn send(socket: BorrowedFd<'_>, port: u16, burst: &Burst, bytes: &[u8]) -> i
     name.sin_family = libc::AF_INET as libc::sa_family_t;
     name.sin_port = port.to_be();
     name.sin_addr.s_addr = u32::from(burst.flow.destination).to_be();
-    for (slice, &(start, end)) in slices.iter_mut().zip(&burst.segments) {
+    let mut parts = [(0, 0); MAX_SEGMENTS];
+    let count = joined(&burst.segments, &mut parts);
+    for (slice, &(start, end)) in slices.iter_mut().zip(&parts[..count]) {
         // The kernel only reads what a sender's list leads to.
         *slice = libc::iovec {
             iov_base: bytes[start..end].as_ptr().cast_mut().cast(),
@@ -31,7 +33,7 @@ pub fn send(socket: BorrowedFd<'_>, port: u16, burst: &Burst, bytes: &[u8]) -> i
     header.msg_name = (&mut name as *mut libc::sockaddr_in).cast();
     header.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     header.msg_iov = slices.as_mut_ptr();
-    header.msg_iovlen = burst.segments.len();
+    header.msg_iovlen = count;
     header.msg_control = control.as_mut_ptr().cast();
     header.msg_controllen = put_control(&mut control, burst);
     // SAFETY: `header` leads to live buffers of the lengths it names, which the kernel only reads

@@ -13,7 +13,7 @@ import dataplane
 from emulator.namespaces.kernel import inside
 from nic_drivers import DriverError
 from nic_drivers.port import AfPacketDriver, AfXdpDriver, PortDriver, PortOptions, UdpDriver
-from tests.namespaces import Host, hosts
+from tests.namespaces import Host, hosts, ip
 
 Pair = tuple[Host, Host]
 DRIVERS: list[type[PortDriver]] = [UdpDriver, AfPacketDriver, AfXdpDriver]
@@ -127,12 +127,18 @@ def test_another_program_on_the_interface_is_named(pair: Pair) -> None:
     """With how to take it off."""
     left, right = pair
     with AfXdpDriver(options(right, left.address)):
-        subprocess.run(
-            ["ip", "-n", right.namespace, "addr", "add", "198.18.200.200/24", "dev", "eth0"],
-            check=True,
-        )
+        ip("-n", right.namespace, "addr", "add", "198.18.200.200/24", "dev", "eth0")
         with pytest.raises(DriverError, match=r"XDP program on eth0.*take the other"):
             AfXdpDriver(options(right, address="198.18.200.200"))
+
+
+def test_an_interface_with_several_queues_is_refused(pair: Pair) -> None:
+    """What comes on the others would be lost unseen."""
+    right = pair[1]
+    ip("-n", right.namespace, "link", "add", "many", "numrxqueues", "4", "type", "veth")
+    ip("-n", right.namespace, "addr", "add", "198.18.222.1/24", "dev", "many")
+    with pytest.raises(DriverError, match=r"queues of many: there are 4.*ethtool -L"):
+        AfXdpDriver(options(right, address="198.18.222.1"))
 
 
 def test_busy_polling_carries_frames(pair: Pair) -> None:

@@ -89,12 +89,40 @@ fn describe(name: &str) -> io::Result<Interface> {
     Ok(Interface { name: name.into(), index, mtu_bytes: mtu as u32, mac })
 }
 
-fn ask(socket: &UdpSocket, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
+/// Queues among which an interface spreads what it receives.
+pub fn receive_queues(interface: &Interface) -> io::Result<u32> {
+    // Source: `struct ethtool_channels`, Linux `include/uapi/linux/ethtool.h`.
+    const GET_CHANNELS: u32 = 0x3C;
+    const RECEIVE: usize = 5;
+    const COMBINED: usize = 8;
+    let mut channels = [0u32; 9];
+    channels[0] = GET_CHANNELS;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let mut about = named(&interface.name);
+    about.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    // SAFETY: the socket is open, and the request reads and writes an `ifreq` that leads to the
+    // structure of this command.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut about) };
+    let error = io::Error::last_os_error();
+    match (result, error.raw_os_error()) {
+        (0.., _) => Ok(channels[RECEIVE] + channels[COMBINED]),
+        // A driver without channels has one queue.
+        (_, Some(libc::EOPNOTSUPP)) => Ok(1),
+        _ => Err(error),
+    }
+}
+
+fn named(name: &str) -> libc::ifreq {
     // SAFETY: all-zero is a valid value of this plain C structure.
     let mut about: libc::ifreq = unsafe { zeroed() };
     for (to, from) in about.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
+    about
+}
+
+fn ask(socket: &UdpSocket, name: &str, request: libc::Ioctl) -> io::Result<libc::ifreq> {
+    let mut about = named(name);
     // SAFETY: the socket is open and the request reads and writes an `ifreq`.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &mut about) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(about) }

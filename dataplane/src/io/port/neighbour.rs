@@ -9,7 +9,9 @@ use std::time::Duration;
 
 /// Any port: one empty datagram makes the kernel ask for the address.
 const DISCARD_PORT: u16 = 9;
-const TRIES: usize = 50;
+/// Three seconds: the kernel asks three times, a second apart. Source: arp(7), `mcast_solicit`.
+const TRIES: usize = 150;
+const PROVOKE_EVERY: usize = 50;
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
 /// MAC address of the next hop towards a destination of the port.
@@ -29,7 +31,7 @@ pub fn next_hop(
         if let Some(mac) = known.map_err(refused(format!("MAC address of {hop}")))? {
             return Ok(mac);
         }
-        if attempt == 0 {
+        if attempt % PROVOKE_EVERY == 0 {
             provoke(spec, destination).map_err(refused(format!("route to {destination}")))?;
         }
         std::thread::sleep(TRY_EVERY);

@@ -53,6 +53,7 @@ impl XdpPort {
     /// Open the socket and attach the program.
     pub fn open(spec: &PortSpec) -> Result<Self, PortError> {
         let interface = interface::of_port(spec)?;
+        check_queues(spec, &interface)?;
         let guard = guard(spec)?;
         path::check(spec)?;
         let next_hops = next_hops(spec, &interface)?;
@@ -94,6 +95,23 @@ impl XdpPort {
     fn max_frame_bytes(&self) -> u32 {
         self.interface.mtu_bytes + ETHERNET_BYTES as u32
     }
+}
+
+/// Frames on another queue than ours would be lost unseen.
+fn check_queues(spec: &PortSpec, interface: &Interface) -> Result<(), PortError> {
+    let what = || format!("queues of {}", interface.name);
+    let queues = interface::receive_queues(interface)
+        .map_err(|source| PortError::system(spec, what(), source))?;
+    if queues <= 1 {
+        return Ok(());
+    }
+    Err(PortError::System {
+        driver: spec.driver,
+        address: spec.address,
+        what: what(),
+        source: io::Error::other(format!("there are {queues} for what is received, one is served")),
+        remedy: "leave one: ethtool -L INTERFACE combined 1, or rx 1",
+    })
 }
 
 /// Attach the program in the wanted mode; natively if possible when the choice is ours.

@@ -14,6 +14,7 @@ from emulator.lab.effective import (
     headroom_pool_bytes,
     lossless_priorities,
     notification_preset,
+    queue_setting,
     shared_bytes,
     strict_priorities,
 )
@@ -139,22 +140,31 @@ def _path_selection(lab: Lab) -> dict[str, Any]:
 
 def _priority(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str, Any]:
     lossless = priority in lossless_priorities(lab)
-    pfc = lab.switches.pfc
+    switches, pfc = lab.switches, lab.switches.pfc
+
+    def setting(key: str, otherwise: Any) -> Any:
+        given = queue_setting(lab, priority, key)
+        return otherwise if given is None else given
+
     return {
         "lossless": lossless,
+        "watched": lossless and setting("watched", True),
         "strict": priority in strict_priorities(lab),
-        "weight": lab.switches.weights.get(priority, 1),
-        "ecn": _ecn(lab, fabric, switch) if priority in ecn_priorities(lab) else None,
-        "xoff_bytes": pfc.xoff_bytes if lossless else None,
-        "xon_offset_bytes": pfc.xon_offset_bytes if lossless else 0,
-        "headroom_bytes": headroom_bytes(lab, fabric, switch) if lossless else 0,
+        "weight": setting("weight", switches.weights.get(priority, 1)),
+        "ecn": _ecn(lab, fabric, switch, priority) if priority in ecn_priorities(lab) else None,
+        "dynamic_threshold_alpha": setting(
+            "dynamic_threshold_alpha", switches.dynamic_threshold_alpha
+        ),
+        "xoff_bytes": setting("xoff_bytes", pfc.xoff_bytes) if lossless else None,
+        "xon_offset_bytes": setting("xon_offset_bytes", pfc.xon_offset_bytes) if lossless else 0,
+        "headroom_bytes": headroom_bytes(lab, fabric, switch, priority) if lossless else 0,
     }
 
 
-def _ecn(lab: Lab, fabric: Fabric, switch: int) -> dict[str, Any] | None:
-    """The profile of a switch: that of its slowest port, where queues grow."""
+def _ecn(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str, Any] | None:
+    """The profile of a priority: that of the slowest port, where queues grow."""
     rates = [link.rate_bps for _, _, link in fabric.neighbours[switch]]
-    profile = ecn_profile(lab, min(rates)) if rates else None
+    profile = ecn_profile(lab, min(rates), priority) if rates else None
     if profile is None:
         return None
     return {

@@ -89,13 +89,19 @@ def _headroom(loaded: LoadedLab) -> Diagnosis:
     rule = "headroom holds what is in flight"
     lab, fabric = loaded.lab, loaded.fabric
     short = [
-        (needed_headroom_bytes(lab, fabric, switch), fabric.switches[switch].name)
+        (
+            needed_headroom_bytes(lab, fabric, switch),
+            fabric.switches[switch].name,
+            headroom_bytes(lab, fabric, switch, priority),
+        )
         for switch in range(len(fabric.switches))
-        if headroom_bytes(lab, fabric, switch) < needed_headroom_bytes(lab, fabric, switch)
+        for priority in lossless_priorities(lab)
+        if headroom_bytes(lab, fabric, switch, priority)
+        < needed_headroom_bytes(lab, fabric, switch)
     ]
     if short:
-        needed, name = max(short)
-        finding = f"{name} has {lab.switches.pfc.headroom_bytes} bytes and needs {needed}"
+        needed, name, has = max(short)
+        finding = f"{name} has {has} bytes and needs {needed}"
         remedy = "leave switches.pfc.headroom_bytes out: it is computed then"
         return Diagnosis(Level.WRONG, rule, finding, remedy)
     for switch, item in enumerate(fabric.switches):

@@ -75,6 +75,7 @@ def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
             what = f"is {kmin}, above kmax_bytes {kmax}"
             yield ("switches", "ecn", "kmin_bytes"), what, "give kmin_bytes <= kmax_bytes"
             return
+    yield from _queues(lab, max(rates, default=0))
     pfc = lab.switches.pfc
     if pfc.headroom_pool_bytes is not None and pfc.headroom_oversubscription is not None:
         what = "is given beside headroom_pool_bytes"
@@ -82,6 +83,33 @@ def _thresholds(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
     if pfc.xoff_bytes is not None and pfc.xon_offset_bytes > pfc.xoff_bytes:
         what = f"is {pfc.xon_offset_bytes}, above xoff_bytes {pfc.xoff_bytes}"
         yield ("switches", "pfc", "xon_offset_bytes"), what, "give less than xoff_bytes"
+
+
+def _queues(lab: Lab, rate_bps: int) -> Iterator[_Finding]:
+    pfc = lab.switches.pfc
+    seen: set[int] = set()
+    for position, item in enumerate(lab.switches.queues):
+        path: KeyPath = ("switches", "queues", position)
+        if item.priority in seen:
+            yield (*path, "priority"), f"is {item.priority}, as before", "name a priority once"
+        seen.add(item.priority)
+        profile = ecn_profile(lab, rate_bps, item.priority)
+        if profile is not None and profile.kmin_bytes > profile.kmax_bytes:
+            what = f"is {profile.kmin_bytes}, above kmax_bytes {profile.kmax_bytes}"
+            yield (*path, "kmin_bytes"), what, "give kmin_bytes <= kmax_bytes"
+        xoff = pfc.xoff_bytes if item.xoff_bytes is None else item.xoff_bytes
+        xon = pfc.xon_offset_bytes if item.xon_offset_bytes is None else item.xon_offset_bytes
+        if (
+            xoff is not None
+            and xon > xoff
+            and (item.xoff_bytes, item.xon_offset_bytes)
+            != (
+                None,
+                None,
+            )
+        ):
+            what = f"is {xon}, above xoff_bytes {xoff}"
+            yield (*path, "xon_offset_bytes"), what, "give less than xoff_bytes"
 
 
 def _classes(lab: Lab) -> Iterator[_Finding]:

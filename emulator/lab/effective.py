@@ -1,6 +1,7 @@
 """What a lab's settings come to once presets, defaults and formulas are resolved."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from emulator.lab.congestion import Algorithm, Dcqcn
 from emulator.lab.documents import KeyPath
@@ -20,6 +21,7 @@ __all__ = [
     "lossless_priorities",
     "needed_headroom_bytes",
     "notification_preset",
+    "queue_setting",
     "reserved_bytes",
     "shared_bytes",
     "sourced_ecn",
@@ -92,11 +94,20 @@ class EcnProfile:
     pmax_ratio: float
 
 
-def ecn_profile(lab: Lab, rate_bps: int) -> EcnProfile | None:
-    """The marking profile of a port of `rate_bps`; `None` when nothing is marked."""
+def queue_setting(lab: Lab, priority: int | None, key: str) -> Any:
+    """What `switches.queues` says of one priority; `None` if nothing."""
+    settings = (item for item in lab.switches.queues if item.priority == priority)
+    return next((getattr(item, key) for item in settings), None)
+
+
+def ecn_profile(lab: Lab, rate_bps: int, priority: int | None = None) -> EcnProfile | None:
+    """The marking profile of a port of `rate_bps`; `None` when nothing is marked.
+
+    That of a priority if one is given, else what holds for all that say nothing else.
+    """
     if not lab.switches.ecn.enabled:
         return None
-    values = sourced_ecn(lab, rate_bps)
+    values = sourced_ecn(lab, rate_bps, priority)
     return EcnProfile(
         int(values["kmin_bytes"].value),
         int(values["kmax_bytes"].value),
@@ -104,15 +115,23 @@ def ecn_profile(lab: Lab, rate_bps: int) -> EcnProfile | None:
     )
 
 
-def sourced_ecn(lab: Lab, rate_bps: int) -> dict[str, Sourced]:
+def sourced_ecn(lab: Lab, rate_bps: int, priority: int | None = None) -> dict[str, Sourced]:
     """kmin_bytes, kmax_bytes and pmax_ratio of a port of `rate_bps`, with their sources."""
     ecn = lab.switches.ecn
     values = dict(SWITCH_PRESETS[ecn.preset](rate_bps))
     for key in values:
-        given = getattr(ecn, key)
+        of_queue = queue_setting(lab, priority, key)
+        given = of_queue if of_queue is not None else getattr(ecn, key)
         if given is not None:
             values[key] = Sourced(given, "lab file")
     return values
+
+
+def _with_queues(lab: Lab, priorities: list[int], key: str) -> list[int]:
+    """Priorities with and without those that `switches.queues` says yes or no to."""
+    said = {item.priority: getattr(item, key) for item in lab.switches.queues}
+    wanted = {priority for priority in priorities if said.get(priority) is not False}
+    return sorted(wanted | {priority for priority, yes in said.items() if yes})
 
 
 def ecn_priorities(lab: Lab) -> list[int]:
@@ -120,7 +139,7 @@ def ecn_priorities(lab: Lab) -> list[int]:
     given = lab.switches.ecn.priorities
     if not lab.switches.ecn.enabled:
         return []
-    return sorted(set(given)) if given is not None else _data_priorities(lab)
+    return _with_queues(lab, given if given is not None else _data_priorities(lab), "marks")
 
 
 def _data_priorities(lab: Lab) -> list[int]:
@@ -132,20 +151,24 @@ def lossless_priorities(lab: Lab) -> list[int]:
     pfc = lab.switches.pfc
     if not pfc.enabled:
         return []
-    if pfc.priorities is not None:
-        return sorted(set(pfc.priorities))
-    return _data_priorities(lab)
+    given = pfc.priorities
+    return _with_queues(lab, given if given is not None else _data_priorities(lab), "lossless")
 
 
 def strict_priorities(lab: Lab) -> list[int]:
     """Priorities served before all others."""
     given = lab.switches.strict_priorities
-    return sorted(set(given)) if given is not None else [lab.traffic_classes.cnp.priority]
+    default = [lab.traffic_classes.cnp.priority]
+    return _with_queues(lab, given if given is not None else default, "strict")
 
 
-def headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
-    """Headroom per port and lossless priority of a switch: as given, or what is needed."""
-    given = lab.switches.pfc.headroom_bytes
+def headroom_bytes(lab: Lab, fabric: Fabric, switch: int, priority: int | None = None) -> int:
+    """Headroom per port and lossless priority of a switch: as given, or what is needed.
+
+    That of a priority if one is given, else of all that say nothing else.
+    """
+    of_queue = queue_setting(lab, priority, "headroom_bytes")
+    given = of_queue if of_queue is not None else lab.switches.pfc.headroom_bytes
     return given if given is not None else needed_headroom_bytes(lab, fabric, switch)
 
 
@@ -190,5 +213,5 @@ def headroom_pool_bytes(lab: Lab, fabric: Fabric, switch: int) -> int | None:
 
 
 def _all_headrooms_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
-    each = headroom_bytes(lab, fabric, switch)
-    return each * len(lossless_priorities(lab)) * len(fabric.neighbours[switch])
+    each = [headroom_bytes(lab, fabric, switch, n) for n in lossless_priorities(lab)]
+    return sum(each) * len(fabric.neighbours[switch])

@@ -3,6 +3,7 @@
 from emulator.lab.documents import dotted
 from emulator.lab.effective import (
     data_classes,
+    ecn_priorities,
     headroom_bytes,
     headroom_pool_bytes,
     notification_preset,
@@ -39,6 +40,10 @@ def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
     tables["notification_point"] = lab.notification_point.resolve(notification_preset(lab))
     tables["switches"] = sourced_switches(lab)
     tables["switches.ecn"] = sourced_ecn(lab, line_rate_bps)
+    for queue in lab.switches.queues:
+        if queue.priority in ecn_priorities(lab):
+            title = f"switches.ecn, priority {queue.priority}"
+            tables[title] = sourced_ecn(lab, line_rate_bps, queue.priority)
     if fabric.switches:
         formula = "formula of IEEE 802.1Q annex N" if _uses_formula(lab) else "lab file"
         formula = preset_source(lab, "pfc.headroom_bytes") or formula

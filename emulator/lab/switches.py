@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from emulator.lab.base import LabPart
 from emulator.switch_presets import SWITCH_KINDS, filled_in
 
-__all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "Rerouting", "Switches"]
+__all__ = ["Ecn", "PathSelection", "Pfc", "PfcWatchdog", "QueueSettings", "Rerouting", "Switches"]
 
 _Priority = Annotated[int, Field(ge=0, le=7)]
 HashField = Literal[
@@ -73,6 +73,37 @@ class Pfc(LabPart):
     `over_subscribe_ratio`, 2 where it is on."""
     watchdog: PfcWatchdog | None = None
     """Ends pause storms; left out, it is off."""
+
+
+class QueueSettings(LabPart):
+    """One priority on every port, where it differs from what the switch has for all."""
+
+    priority: _Priority
+    """The priority; named once."""
+    marks: bool | None = None
+    """Its queue marks; left out, as `ecn.priorities` says."""
+    kmin_bytes: _Bytes | None = None
+    """No mark at or below."""
+    kmax_bytes: _Bytes | None = None
+    """Every packet marked above."""
+    pmax_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability of a mark at `kmax_bytes`."""
+    lossless: bool | None = None
+    """PFC is on; left out, as `pfc.priorities` says."""
+    dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] | None = None
+    """Share of the free shared buffer that its queue, or an ingress of it, may take."""
+    xoff_bytes: _Bytes | None = None
+    """Pause when one ingress holds more."""
+    xon_offset_bytes: _Bytes | None = None
+    """Resume when the ingress holds this much less."""
+    headroom_bytes: _Bytes | None = None
+    """Headroom of a port."""
+    watched: bool | None = None
+    """The watchdog guards it; left out, it guards every lossless priority."""
+    strict: bool | None = None
+    """Served before the weighted ones; left out, as `strict_priorities` says."""
+    weight: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Weight among the others; left out, as `weights` says."""
 
 
 class PathSelection(LabPart):
@@ -140,6 +171,8 @@ class Switches(LabPart):
     the congestion notification packets."""
     weights: dict[_Priority, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     """Weights of the other priorities (deficit round robin); left out, 1 each."""
+    queues: list[QueueSettings] = Field(default_factory=list)
+    """Settings of single priorities; they come before all of the above."""
 
     @model_validator(mode="before")
     @classmethod

@@ -136,6 +136,12 @@ pub enum PathSelection {
 pub struct PriorityConfig {
     /// PFC is on: pause the upstream instead of dropping.
     pub lossless: bool,
+    /// The watchdog guards it, if there is one and the priority is lossless; a missing key does.
+    #[serde(default = "yes")]
+    pub watched: bool,
+    /// As the switch's, for this priority alone; a missing key takes the switch's.
+    #[serde(default)]
+    pub dynamic_threshold_alpha: Option<f64>,
     /// Strict priority over all weighted ones; among strict, the higher number first.
     pub strict: bool,
     /// Weight among the non-strict priorities (deficit round robin); at least 1.
@@ -148,6 +154,10 @@ pub struct PriorityConfig {
     pub xon_offset_bytes: u64,
     /// Bytes that one ingress may hold above its pause threshold.
     pub headroom_bytes: u64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// RED/ECN profile on the instantaneous egress queue, decided at dequeue.

@@ -35,6 +35,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Default)]
 struct Policy {
     lossless: bool,
+    alpha: f64,
     xoff_bytes: Option<u64>,
     xon_offset_bytes: u64,
     headroom_bytes: u64,
@@ -54,7 +55,6 @@ pub struct SharedBuffer {
     shared_bytes: u64,
     /// What all headrooms together may hold.
     headroom_pool_bytes: u64,
-    alpha: f64,
     policies: [Policy; PRIORITIES],
     ingresses: Vec<[Ingress; PRIORITIES]>,
     shared_used_bytes: u64,
@@ -69,6 +69,7 @@ impl SharedBuffer {
         for (policy, priority) in policies.iter_mut().zip(&config.priorities) {
             *policy = Policy {
                 lossless: priority.lossless,
+                alpha: priority.dynamic_threshold_alpha.unwrap_or(config.dynamic_threshold_alpha),
                 xoff_bytes: priority.xoff_bytes,
                 xon_offset_bytes: priority.xon_offset_bytes,
                 headroom_bytes: priority.headroom_bytes,
@@ -77,7 +78,6 @@ impl SharedBuffer {
         Self {
             shared_bytes: config.buffer_bytes,
             headroom_pool_bytes: config.headroom_pool_bytes.unwrap_or(u64::MAX),
-            alpha: config.dynamic_threshold_alpha,
             policies,
             ingresses: vec![Default::default(); usize::from(config.ports)],
             shared_used_bytes: 0,
@@ -101,7 +101,8 @@ impl SharedBuffer {
 
     #[inline]
     fn admit_lossy(&mut self, port: u16, priority: u8, queue_bytes: u64, bytes: u64) -> Verdict {
-        if bytes > self.free_bytes() || queue_bytes + bytes > self.dynamic_threshold_bytes() {
+        if bytes > self.free_bytes() || queue_bytes + bytes > self.dynamic_threshold_bytes(priority)
+        {
             return Verdict::Dropped;
         }
         self.ingress(port, priority).shared_bytes += bytes;
@@ -178,13 +179,13 @@ impl SharedBuffer {
     fn threshold_bytes(&self, priority: u8) -> u64 {
         match self.policies[usize::from(priority)].xoff_bytes {
             Some(bytes) => bytes,
-            None => self.dynamic_threshold_bytes(),
+            None => self.dynamic_threshold_bytes(priority),
         }
     }
 
     #[inline]
-    fn dynamic_threshold_bytes(&self) -> u64 {
-        (self.alpha * self.free_bytes() as f64) as u64
+    fn dynamic_threshold_bytes(&self, priority: u8) -> u64 {
+        (self.policies[usize::from(priority)].alpha * self.free_bytes() as f64) as u64
     }
 
     #[inline]

@@ -83,7 +83,9 @@ impl Switch {
             priority_of_dscp: priority_of_dscp(job),
             ecn,
             marking_seed: Random::new(job.seed, index as u64).next_u64(),
-            watchdog: config.pfc_watchdog.map(|config| Watchdog::new(config, links.len())),
+            watchdog: config
+                .pfc_watchdog
+                .map(|guard| Watchdog::new(guard, links.len(), &config.priorities)),
             pauses: PauseLog::new(links.len(), job.telemetry.max_pauses),
             owing_ports: Vec::new(),
         }
@@ -244,7 +246,7 @@ impl Switch {
     #[inline]
     fn watch(&mut self, now_ps: u64, index: u16, priority: u8, outputs: &mut Vec<Output>) {
         let Some(watchdog) = &mut self.watchdog else { return };
-        if self.buffer.is_lossless(priority) {
+        if watchdog.guards(priority) {
             let scheduler = &self.ports[usize::from(index)].scheduler;
             let queue = scheduler.queue(usize::from(priority));
             let check_ps = watchdog.watch(now_ps, index, usize::from(priority), queue);

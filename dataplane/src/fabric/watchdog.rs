@@ -7,7 +7,7 @@
 
 use super::PRIORITIES;
 use super::queue::Queue;
-use crate::config::{PfcWatchdogConfig, StormAction};
+use crate::config::{PfcWatchdogConfig, PriorityConfig, StormAction};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -35,14 +35,25 @@ pub(super) enum Finding {
 #[derive(Clone, Debug)]
 pub(super) struct Watchdog {
     config: PfcWatchdogConfig,
+    /// Bit n: priority n is guarded.
+    guarded: u8,
     /// By port.
     states: Vec<[State; PRIORITIES]>,
 }
 
 impl Watchdog {
-    /// A watchdog over all queues of `ports` ports.
-    pub fn new(config: PfcWatchdogConfig, ports: usize) -> Self {
-        Self { config, states: vec![Default::default(); ports] }
+    /// A watchdog over the queues of `ports` ports whose priorities are lossless and watched.
+    pub fn new(config: PfcWatchdogConfig, ports: usize, priorities: &[PriorityConfig]) -> Self {
+        let guards = |p: &PriorityConfig| u8::from(p.lossless && p.watched);
+        let bits = priorities.iter().take(PRIORITIES).enumerate();
+        let guarded = bits.fold(0, |mask, (index, p)| mask | guards(p) << index);
+        Self { config, guarded, states: vec![Default::default(); ports] }
+    }
+
+    /// The priority is guarded.
+    #[inline]
+    pub fn guards(&self, priority: u8) -> bool {
+        self.guarded & 1 << priority != 0
     }
 
     /// What happens to packets in a storm.

@@ -81,3 +81,16 @@ fn headrooms_that_share_a_pool_drop_when_it_is_full_and_use_what_others_give_bac
     assert_eq!(buffer.admit(2, DATA.1, 0, 200), Verdict::Stored);
     assert_eq!(buffer.used_bytes(), 3_000 + 800);
 }
+
+#[test]
+fn a_priority_may_have_an_alpha_of_its_own() {
+    let mut priorities = lossy();
+    priorities[usize::from(OTHER.1)].dynamic_threshold_alpha = Some(0.25);
+    let mut buffer = buffer(10_000, priorities);
+    let mut queue_bytes = 0;
+    while buffer.admit(0, OTHER.1, queue_bytes, 100) == Verdict::Stored {
+        queue_bytes += 100;
+    }
+    assert_eq!(queue_bytes, 2_000, "a quarter of what it leaves free");
+    assert_eq!(buffer.admit(0, 0, 0, 4_000), Verdict::Stored, "others have the switch's");
+}

@@ -3,6 +3,7 @@
 mod buffer;
 mod forwarding;
 mod hosts;
+mod links;
 mod pauses;
 mod port;
 #[path = "../congestion/profiles.rs"]

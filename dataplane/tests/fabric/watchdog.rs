@@ -22,7 +22,12 @@ struct Paused {
 
 impl Paused {
     fn new(action: Option<StormAction>) -> Self {
+        Self::watching(action, true)
+    }
+
+    fn watching(action: Option<StormAction>, watched: bool) -> Self {
         let mut job = job(3, 2_000_000, lossless(10_000, 100_000));
+        job.switches[0].priorities[usize::from(DATA.1)].watched = watched;
         job.switches[0].pfc_watchdog = action.map(|action| PfcWatchdogConfig {
             detection_ps: DETECTION_PS,
             restoration_ps: RESTORATION_PS,
@@ -86,11 +91,14 @@ impl Paused {
 
     /// Three packets wait behind pauses; time passes up to `until_ps`.
     fn hold(action: Option<StormAction>, until_ps: u64) -> Self {
-        let mut paused = Self::new(action);
-        paused.advance(US, US);
-        (0..3).for_each(|_| paused.arrive(DATA));
-        paused.advance(until_ps, until_ps);
-        paused
+        Self::new(action).held(until_ps)
+    }
+
+    fn held(mut self, until_ps: u64) -> Self {
+        self.advance(US, US);
+        (0..3).for_each(|_| self.arrive(DATA));
+        self.advance(until_ps, until_ps);
+        self
     }
 
     fn storms(&self) -> u64 {
@@ -104,6 +112,13 @@ fn without_a_watchdog_packets_wait_as_long_as_they_are_paused() {
     assert!(paused.sent.is_empty());
     assert!(paused.switch.depth_bytes(2, DATA.1) > 0);
     assert_eq!(paused.pauses.first(), Some(&true), "the pause spreads to who sends there");
+}
+
+#[test]
+fn a_priority_that_is_not_watched_waits_as_without_a_watchdog() {
+    let paused = Paused::watching(Some(StormAction::Drop), false).held(1_000_000 * US);
+    assert_eq!((paused.storms(), paused.sent.len()), (0, 0));
+    assert!(paused.switch.depth_bytes(2, DATA.1) > 0);
 }
 
 #[test]

@@ -238,6 +238,8 @@ pub fn job(ports: u16, buffer_bytes: u64, priorities: Vec<PriorityConfig>) -> Jo
 pub fn lossy() -> Vec<PriorityConfig> {
     let priority = PriorityConfig {
         lossless: false,
+        watched: true,
+        dynamic_threshold_alpha: None,
         strict: false,
         weight: 1,
         ecn: None,

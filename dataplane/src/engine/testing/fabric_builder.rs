@@ -147,6 +147,8 @@ fn priority(number: u8) -> PriorityConfig {
     let ecn = EcnConfig { kmin_bytes: 400_000, kmax_bytes: 1_600_000, pmax_ratio: 0.2 };
     PriorityConfig {
         lossless: is_data,
+        watched: true,
+        dynamic_threshold_alpha: None,
         strict: !is_data,
         weight: 1,
         ecn: is_data.then_some(ecn),

@@ -24,6 +24,7 @@ pub mod series;
 pub mod telemetry;
 pub mod testing;
 pub mod topology;
+mod view;
 pub mod virtual_clock;
 pub mod world;
 

@@ -54,7 +54,8 @@ _COMPLETED_CHUNK: Final = 20_000
 """Completed operations in one message: 24 bytes each, so well below the message limit."""
 _FAREWELL_S: Final = 4.0
 """How long an agent without a controller tries to give its records; its traffic has stopped."""
-_MAX_PENDING_RUNS: Final = 64
+_MAX_RUNS: Final = 64
+"""Runs that an agent keeps in mind: what dead controllers left on a broker has no end."""
 _FIRST_RETRY_S: Final = 0.1
 _LAST_RETRY_S: Final = 5.0
 
@@ -72,7 +73,7 @@ class Agent:
         self._dead_man: DeadMan | None = None
         self._ending: asyncio.Task[None] | None = None
         self._pending: dict[str, DesiredState] = {}
-        self._heard: set[str] = set()
+        self._heard: dict[str, None] = {}
         self._changed = asyncio.Event()
         self._dropped_messages = 0
         self._loop = asyncio.get_running_loop()
@@ -157,12 +158,13 @@ class Agent:
     ) -> None:
         received_ns = time.time_ns()
         if heartbeat.gone:
-            self._heard.discard(run)
+            self._heard.pop(run, None)
             if run == self._run_id:
                 self._silence(self._run)
             return
         if run not in self._heard:
-            self._heard.add(run)
+            self._make_room(self._heard)
+            self._heard[run] = None
             self._changed.set()
         if run != self._run_id:
             return
@@ -181,12 +183,20 @@ class Agent:
         )
 
     def _handle_desired(self, run: str, desired: DesiredState) -> None:
-        if len(self._pending) >= _MAX_PENDING_RUNS and run not in self._pending:
-            raise MalformedMessage("more runs than an agent keeps in mind")
         last = self._pending.get(run)
+        if last is None:
+            self._make_room(self._pending)
         if last is None or desired.revision > last.revision:
             self._pending[run] = desired
             self._changed.set()
+
+    def _make_room(self, runs: dict[str, Any]) -> None:
+        """If there are too many runs, forget one: not the agent's own, one that is dead if any."""
+        if len(runs) < _MAX_RUNS:
+            return
+        others = [run for run in runs if run != self._run_id]
+        dead = (run for run in others if run not in self._heard or run not in self._pending)
+        del runs[next(dead, others[0])]
 
     # Actions
 
@@ -257,7 +267,7 @@ class Agent:
             self._dead_man.release()
         if self._run_id is not None:
             self._pending.pop(self._run_id, None)
-            self._heard.discard(self._run_id)
+            self._heard.pop(self._run_id, None)
         self._run_id = self._run = self._desired = self._dead_man = self._ending = None
         if self._config.exit_with_controller:
             self.finished.set()

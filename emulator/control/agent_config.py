@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from dataplane.errors import InputError, Problem
+from emulator.control.reach import is_one_host, is_public
 from emulator.control.topics import NAME_PATTERN
 
 __all__ = ["AgentConfig", "read_agent_config"]
@@ -30,6 +31,10 @@ class AgentConfig(BaseModel):
     """`mqtt[s]://[user:password@]host:port`."""
     allowed_prefixes: tuple[IPNetwork, ...] = (_LOOPBACK,)
     """The agent sends only to addresses inside these; default: loopback only."""
+    allow_public: bool = False
+    """Accept prefixes with addresses that are not of private, shared or benchmarking ranges."""
+    allow_default_route: bool = False
+    """Let wires send to addresses that only the default route leads to."""
     rate_cap_bps: Annotated[int, Field(gt=0)] | None = None
     """The sum of the rates of the agent's wires, in bits per second of wall time, must not be
     larger. Required as soon as a prefix reaches beyond loopback."""
@@ -45,6 +50,9 @@ class AgentConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_reach(self) -> "AgentConfig":
+        public = [prefix for prefix in self.allowed_prefixes if is_public(prefix)]
+        if public and not self.allow_public:
+            raise ValueError(f"{public[0]} has public addresses: needs allow_public: true")
         beyond = [prefix for prefix in self.allowed_prefixes if not prefix.is_loopback]
         if beyond and self.rate_cap_bps is None:
             raise ValueError(f"rate_cap_bps is required, because {beyond[0]} is not loopback")
@@ -53,19 +61,35 @@ class AgentConfig(BaseModel):
         return self
 
     def allows(self, address: str) -> bool:
-        """Return whether traffic may go to an address; a name or garbage never may."""
+        """Return whether traffic may go to an address.
+
+        A name, garbage, a group and everybody's address never may.
+        """
         try:
             host = ipaddress.ip_address(address)
         except ValueError:
             return False
-        return any(host in prefix for prefix in self.allowed_prefixes)
+        return is_one_host(host) and any(host in prefix for prefix in self.allowed_prefixes)
 
     def allows_interface(self, namespace: str | None, interface: str | None) -> bool:
-        """Return whether a driver may open an interface."""
-        name = f"{namespace}/{interface}" if namespace is not None else interface
-        if name is None:
+        """Return whether a driver may open an interface.
+
+        Namespace and name are compared one by one, so that a `*` never spans both.
+        """
+        if interface is None:
             return False
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.interfaces)
+        name = (interface,) if namespace is None else (namespace, interface)
+        return all(map(_is_name, name)) and any(
+            _matches(name, tuple(pattern.split("/"))) for pattern in self.interfaces
+        )
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..")
+
+
+def _matches(name: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    return len(name) == len(pattern) and all(map(fnmatch.fnmatchcase, name, pattern))
 
 
 def read_agent_config(path: Path) -> AgentConfig:

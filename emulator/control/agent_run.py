@@ -24,6 +24,7 @@ from emulator.control.messages import (
     MalformedMessage,
     State,
 )
+from emulator.control.reach import read_routes
 
 __all__ = ["AgentRun"]
 
@@ -162,6 +163,7 @@ class AgentRun:
 
     async def _connect(self, desired: DesiredState) -> None:
         safety.check_peers(self._config, desired.peers, self._ends)
+        safety.check_routes(self._config, desired.peers, read_routes())
         peers = {end: desired.peers[end] for end in self._ends}
         self._prepared_engine().connect(
             {end: (peer.address, peer.port) for end, peer in peers.items()}

@@ -27,11 +27,12 @@ class Topology:
         """NIC name -> rank."""
         self.addresses: Mapping[str, str] = {nic["name"]: nic["address"] for nic in config["nics"]}
         """NIC name -> IPv4 address."""
+        highest_bps = _highest_rates(config)
         self.links: Sequence[tuple[str, int, str, str]] = [
-            (link["name"], link["rate_bps"], self._name(link["a"]), self._name(link["b"]))
-            for link in config["links"]
+            (link["name"], rate_bps, self._name(link["a"]), self._name(link["b"]))
+            for link, rate_bps in zip(config["links"], highest_bps, strict=True)
         ]
-        """Name, rate in bits/s, and node names of both ends."""
+        """Name, highest rate in bits/s that events give it, and node names of both ends."""
 
     @property
     def nodes(self) -> list[str]:
@@ -42,6 +43,16 @@ class Topology:
         ((kind, index),) = end["node"].items()
         names = self.nics if kind == "nic" else self.switches
         return names[int(index)]
+
+
+def _highest_rates(config: Mapping[str, Any]) -> list[int]:
+    """Return for each link its rate, or the highest that an event changes it to."""
+    rates_bps: list[int] = [link["rate_bps"] for link in config["links"]]
+    for event in config.get("events", ()):
+        changed_bps = [change["change"].get("rate_bps", 0) for change in event["changes"]]
+        for link in event["links"]:
+            rates_bps[link] = max(rates_bps[link], *changed_bps, 0)
+    return rates_bps
 
 
 def wire_ends(topology: Topology, nodes: set[str]) -> dict[str, int]:

@@ -28,6 +28,7 @@ _DIGEST_HEADER: Final = "X-Content-SHA256"
 _CHUNK_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 2.0
 _SILENCE_TIMEOUT_S: Final = 10.0
+_DONE: Final = (web.HTTPOk.status_code, web.HTTPNoContent.status_code)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -126,8 +127,11 @@ async def fetch(reference: BlobReference, *, token: str, allowed: Sequence[Netwo
     _check_host(reference.url, allowed)
     data = bytearray()
     with _translated("fetched"):
-        async with _session(token) as session, session.get(reference.url) as response:
-            response.raise_for_status()
+        async with (
+            _session(token) as session,
+            session.get(reference.url, allow_redirects=False) as response,
+        ):
+            _check_status(response)
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 data += chunk
                 if len(data) > min(reference.size_bytes, MAX_RECORDS_BYTES):
@@ -146,9 +150,9 @@ async def put(url: str, data: bytes, *, token: str, allowed: Sequence[Network]) 
     with _translated("put"):
         async with (
             _session(token) as session,
-            session.put(url, data=data, headers=headers) as response,
+            session.put(url, data=data, headers=headers, allow_redirects=False) as response,
         ):
-            response.raise_for_status()
+            _check_status(response)
     return digest
 
 
@@ -158,6 +162,13 @@ def _session(token: str) -> aiohttp.ClientSession:
     )
     headers = {"Authorization": f"Bearer {token}"}
     return aiohttp.ClientSession(timeout=timeout, headers=headers, trust_env=False)
+
+
+def _check_status(response: aiohttp.ClientResponse) -> None:
+    """Raise unless the server did what it was asked; a redirection may lead anywhere."""
+    response.raise_for_status()
+    if response.status not in _DONE:
+        raise BlobError(f"the server answers with the status {response.status}")
 
 
 def _check_host(url: str, allowed: Sequence[Network]) -> None:

@@ -18,6 +18,7 @@ from emulator.control.broker import embedded_broker
 from emulator.control.children import Children, spawn_agents
 from emulator.control.collection import Collection
 from emulator.control.command import Command, farewell_will
+from emulator.control.inbox import controller_limits
 from emulator.control.merge import merge_snapshots
 from emulator.control.messages import Phase, State
 from emulator.control.outcome import (
@@ -123,7 +124,12 @@ class Controller:
         self, address: BrokerAddress
     ) -> "contextlib.AbstractAsyncContextManager[Transport]":
         run = self._plan.run_id
-        return connect(address, identifier=f"rankwire-controller-{run}", will=farewell_will(run))
+        return connect(
+            address,
+            identifier=f"rankwire-controller-{run}",
+            will=farewell_will(run),
+            limits=controller_limits(len(self._plan.agents)),
+        )
 
     async def _converse(self, transport: Transport, server: BlobServer) -> None:
         command = Command(transport, self._plan.run_id, self._roster, server.token)
@@ -137,6 +143,8 @@ class Controller:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_UPLOADS_TIMEOUT_S):
                     await self._collection.wait(list(self._plan.agents))
+        finally:
+            self._roster.dropped_messages += transport.dropped_messages
 
     async def _receive(self, transport: Transport) -> None:
         run = self._plan.run_id

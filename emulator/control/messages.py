@@ -7,7 +7,7 @@ A message from the broker is untrusted: `decode` either returns a legal value or
 from enum import StrEnum
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from emulator.control.topics import NAME_PATTERN
 
@@ -37,7 +37,14 @@ _INSTANT_LIMIT: Final = 1 << 63
 Name = Annotated[str, Field(pattern=rf"^{NAME_PATTERN}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Nanoseconds = Annotated[int, Field(ge=0, lt=_INSTANT_LIMIT)]
-Text = Annotated[str, Field(max_length=4096)]
+
+
+def _printable(text: str) -> str:
+    """Return a text that a terminal only shows: another host's words may hold commands to it."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
 WireEnd = Annotated[str, Field(max_length=256, pattern=r"^.+/[01]$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -121,11 +128,11 @@ class BlockedOperation(BaseMessage):
     """Rank that waits."""
     op: int
     """Index in the rank's program."""
-    kind: Annotated[str, Field(max_length=32)]
+    kind: Annotated[str, Field(max_length=32), AfterValidator(_printable)]
     """send, recv, delay or join."""
     peer: int
     """Rank of the other side."""
-    detail: Annotated[str, Field(max_length=512)] = ""
+    detail: Annotated[str, Field(max_length=512), AfterValidator(_printable)] = ""
     """What it waits for, in words."""
 
 
@@ -138,7 +145,7 @@ class ActualState(BaseMessage):
     """Revision of the desired state that this answers."""
     state: Annotated[State, Field(strict=False)]
     """How far the agent is."""
-    version: Annotated[str, Field(max_length=64)] = ""
+    version: Annotated[str, Field(max_length=64), AfterValidator(_printable)] = ""
     """Version of the agent's rankwire; a controller of another one ends the run."""
     reason: Text = ""
     """Why, for `failed` and for a stop that the controller did not ask for."""

@@ -8,8 +8,16 @@ from dataplane.errors import RunError
 from emulator.control.agent_config import AgentConfig
 from emulator.control.assignment import Topology, wire_ends
 from emulator.control.messages import WireAddress
+from emulator.control.reach import through_default_route
 
-__all__ = ["SafetyError", "check_nodes", "check_peers", "check_ports", "check_rates"]
+__all__ = [
+    "SafetyError",
+    "check_nodes",
+    "check_peers",
+    "check_ports",
+    "check_rates",
+    "check_routes",
+]
 
 
 class SafetyError(RunError):
@@ -27,7 +35,8 @@ def check_rates(
 ) -> None:
     """Raise `SafetyError` if the agent's wires could together exceed its rate cap.
 
-    The engine paces every wire at its link's rate, so the sum of the rates bounds the traffic.
+    The engine paces every wire at its link's rate, so the sum of the rates bounds the traffic; a
+    link whose rate events change counts with the highest.
     """
     total_bps = sum(wire_ends(topology, nodes).values()) // time_dilation
     if config.rate_cap_bps is not None and total_bps > config.rate_cap_bps:
@@ -84,3 +93,17 @@ def check_peers(config: AgentConfig, peers: Mapping[str, WireAddress], ends: set
                 f"wire end {end} would send to {peer.address}, outside of the agent's "
                 f"allowed_prefixes {prefixes}"
             )
+
+
+def check_routes(config: AgentConfig, peers: Mapping[str, WireAddress], routes: str) -> None:
+    """Raise `SafetyError` if only the default route leads to a peer; `routes` is /proc/net/route.
+
+    Wires are sockets without an interface: where they lead to is up to the routes.
+    """
+    addresses = sorted({peer.address for peer in peers.values()})
+    lost = through_default_route(addresses, routes)
+    if lost and not config.allow_default_route:
+        raise SafetyError(
+            f"only the default route leads to {', '.join(lost[:8])}; add a route to it, or set "
+            "allow_default_route in the agent's file"
+        )

@@ -11,14 +11,14 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
 from dataplane.errors import InputError, Problem, RunError
-from emulator.control.messages import MAX_MESSAGE_BYTES
+from emulator.control.inbox import AGENT_LIMITS, Inbox, InboxLimits
 
 __all__ = ["BrokerAddress", "BrokerLost", "Received", "Transport", "Will", "connect"]
 
@@ -26,8 +26,8 @@ _DEFAULT_PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 _KEEP_ALIVE_S: Final = 2
 """The broker sends the last will after one and a half of these (MQTT 3.1.1, 3.1.2.10)."""
 _CONNECT_TIMEOUT_S: Final = 5.0
-_QUEUE_MESSAGES: Final = 10_000
-"""Messages waiting to be handled; more are discarded by the client library."""
+_PENDING_PUBLISHES: Final = 10_000
+"""Messages that the broker has not acknowledged, above which the client library complains."""
 
 
 # What the library logs is raised as well.
@@ -101,11 +101,15 @@ class Received:
 class Transport:
     """A connection to a broker; made by `connect`."""
 
-    def __init__(self, client: aiomqtt.Client, address: BrokerAddress) -> None:
+    def __init__(self, client: aiomqtt.Client, address: BrokerAddress, inbox: Inbox) -> None:
         self._client = client
+        self._inbox = inbox
         self.address = address
-        self.dropped_messages = 0
-        """Messages that were larger than allowed."""
+
+    @property
+    def dropped_messages(self) -> int:
+        """Messages that were larger, more or more frequent than allowed."""
+        return self._inbox.dropped_messages
 
     async def publish(
         self, topic: str, payload: bytes, *, qos: int = 1, retain: bool = False
@@ -123,11 +127,7 @@ class Transport:
         """Yield messages until the connection breaks, then raise `BrokerLost`."""
         with _translated(self.address):
             async for message in self._client.messages:
-                payload = message.payload
-                if not isinstance(payload, bytes) or len(payload) > MAX_MESSAGE_BYTES:
-                    self.dropped_messages += 1
-                    continue
-                yield Received(message.topic.value, payload, bool(message.retain))
+                yield Received(message.topic.value, message.payload, bool(message.retain))
 
 
 @contextlib.contextmanager
@@ -140,9 +140,13 @@ def _translated(address: BrokerAddress) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def connect(
-    address: BrokerAddress, *, identifier: str, will: Will
+    address: BrokerAddress, *, identifier: str, will: Will, limits: InboxLimits = AGENT_LIMITS
 ) -> AsyncIterator[Transport]:
-    """Connect; raises `InputError` when the broker cannot be reached or refuses."""
+    """Connect; raises `InputError` when the broker cannot be reached or refuses.
+
+    Messages beyond `limits` are dropped.
+    """
+    inbox = Inbox(limits)
     client = aiomqtt.Client(
         address.host,
         address.port,
@@ -153,16 +157,16 @@ async def connect(
         keepalive=_KEEP_ALIVE_S,
         timeout=_CONNECT_TIMEOUT_S,
         tls_context=ssl.create_default_context() if address.tls else None,
-        max_queued_incoming_messages=_QUEUE_MESSAGES,
+        queue_type=cast("type[Inbox]", lambda **_: inbox),
         protocol=aiomqtt.ProtocolVersion.V311,
     )
-    client.pending_calls_threshold = _QUEUE_MESSAGES
+    client.pending_calls_threshold = _PENDING_PUBLISHES
     try:
         await client.__aenter__()
     except (aiomqtt.MqttError, OSError) as error:
         raise _unreachable(address, error) from error
     try:
-        yield Transport(client, address)
+        yield Transport(client, address, inbox)
     finally:
         # A connection that is broken already cannot be closed in order.
         with contextlib.suppress(aiomqtt.MqttError, OSError):

@@ -35,6 +35,24 @@ def test_reach_beyond_loopback_needs_a_rate_cap(tmp_path: Path) -> None:
     assert config.allows("198.19.255.255")
 
 
+@pytest.mark.parametrize(
+    ("prefix", "inside"),
+    [
+        ("0.0.0.0/0", "8.8.8.8"),
+        ("8.8.8.8/32", "8.8.8.8"),
+        ("198.0.0.0/8", "198.20.0.1"),
+        ("::/0", "::2"),
+    ],
+)
+def test_public_addresses_have_to_be_meant(tmp_path: Path, prefix: str, inside: str) -> None:
+    """A prefix alone may be a slip; no message can say it instead."""
+    text = f"name: a\nbroker: {BROKER}\nallowed_prefixes: [127.0.0.0/8, '{prefix}']\n"
+    capped = text + "rate_cap_bps: 1000\n"
+    with pytest.raises(InputError, match="needs allow_public: true"):
+        read_agent_config(written(tmp_path, capped))
+    assert read_agent_config(written(tmp_path, capped + "allow_public: true\n")).allows(inside)
+
+
 def test_every_problem_is_named_with_its_key(tmp_path: Path) -> None:
     """Unknown keys and wrong values are reported together."""
     text = f"name: a/b\nbroker: {BROKER}\ncolour: red\nallowed_prefixes: [nonsense]\n"

@@ -12,7 +12,7 @@ import pytest
 
 from emulator.control import topics
 from emulator.control.blobs import serve_blobs
-from emulator.control.messages import ControllerHeartbeat, Phase, State, encode
+from emulator.control.messages import ControllerHeartbeat, DesiredState, Phase, State, encode
 from tests.emulator.control.puppet import AGENT, LoneAgent, Puppet, lone_agent, puppet, until
 
 PROMISED_S = 2.0
@@ -134,6 +134,37 @@ def test_a_hostile_message_is_counted_and_dropped(tmp_path: Path, payload: bytes
         await until(lambda: hand.heartbeat is not None and hand.heartbeat.dropped_messages == 2)
         assert hand.actual is not None
         assert hand.actual.state is State.JOINED
+
+    drive(tmp_path, scenario)
+
+
+def test_runs_that_nobody_leads_any_more_do_not_keep_an_agent_from_new_ones(
+    tmp_path: Path,
+) -> None:
+    """What dead controllers have left on a broker is without end."""
+
+    async def scenario(_: LoneAgent, hand: Puppet) -> None:
+        desired = encode(DesiredState(revision=1, phase=Phase.JOIN))
+        for number in range(100):
+            await hand.say(topics.desired(f"dead-{number}", AGENT), desired, retain=True)
+        await join(hand)
+
+    drive(tmp_path, scenario)
+
+
+def test_a_flood_is_dropped_and_the_agent_goes_on(tmp_path: Path) -> None:
+    """More messages in a second than an agent looks at, of a run that is not its own."""
+
+    async def scenario(_: LoneAgent, hand: Puppet) -> None:
+        await join(hand)
+        beat = encode(ControllerHeartbeat(sequence=1, sent_realtime_ns=1))
+        for number in range(4000):
+            topic = topics.controller_heartbeat(f"flood-{number}")
+            await hand.transport.publish(topic, beat, qos=0)
+        await hand.ask(Phase.RELEASE)
+        await hand.reach(State.IDLE)
+        async with puppet(_.broker, "run-2") as following:
+            await join(following)
 
     drive(tmp_path, scenario)
 

@@ -1,10 +1,12 @@
 """Bulk data over a real HTTP server on loopback."""
 
 import asyncio
+import hashlib
 import ipaddress
 from collections.abc import Awaitable, Callable
 
 import pytest
+from aiohttp import web
 
 from dataplane.errors import InputError
 from emulator.control.blobs import BlobError, BlobServer, fetch, put, serve_blobs
@@ -72,6 +74,35 @@ def test_only_literal_addresses_inside_the_prefixes_are_asked(url: str) -> None:
     reference = BlobReference(url=url, sha256="0" * 64, size_bytes=1)
     with pytest.raises(BlobError, match=r"prefixes|literal"):
         asyncio.run(fetch(reference, token="", allowed=LOOPBACK))
+
+
+def test_a_redirection_is_not_followed() -> None:
+    """A host inside the prefixes cannot send the agent to one outside, nor give away the token."""
+    asked: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        if request.path == "/there":
+            return web.Response(body=DATA)
+        return web.Response(status=307, headers={"Location": "/there"})
+
+    async def scenario() -> None:
+        application = web.Application()
+        application.router.add_route("*", "/{any}", elsewhere)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/here"
+        digest = hashlib.sha256(DATA).hexdigest()
+        reference = BlobReference(url=url, sha256=digest, size_bytes=len(DATA))
+        with pytest.raises(BlobError, match="status 307"):
+            await fetch(reference, token="", allowed=LOOPBACK)
+        with pytest.raises(BlobError, match="status 307"):
+            await put(url, DATA, token="", allowed=LOOPBACK)
+        await runner.cleanup()
+
+    asyncio.run(scenario())
+    assert asked == ["/here", "/here"]
 
 
 def test_records_are_taken_under_the_agents_name() -> None:

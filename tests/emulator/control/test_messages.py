@@ -81,3 +81,13 @@ def test_a_malformed_message_does_not_quote_its_input() -> None:
     with pytest.raises(MalformedMessage) as caught:
         decode(DesiredState, json.dumps(document).encode())
     assert "secret-token" not in str(caught.value)
+
+
+def test_words_of_another_host_are_only_shown() -> None:
+    """A terminal would obey what is between them."""
+    reason = "lost\x1b]0;title\x07\nthen\u202egone"
+    payload = b'{"incarnation":"%s","revision":0,"state":"failed","reason":%s}' % (
+        b"0" * 64,
+        json.dumps(reason).encode(),
+    )
+    assert decode(ActualState, payload).reason == "lost ]0;title  then gone"

@@ -49,6 +49,50 @@ def test_the_rate_cap_bounds_the_sum_of_the_agents_wires() -> None:
         safety.check_rates(capped, topology, nodes, time_dilation=10)
 
 
+def test_the_rate_cap_bounds_what_events_make_of_a_link() -> None:
+    """An event that raises a link's rate would otherwise raise the cap."""
+    job = config()
+    change = {"after_ps": 0, "change": {"kind": "rate", "rate_bps": 10**10}}
+    job["events"] = [
+        {"links": [0], "trigger": {"kind": "time", "at_ps": 5}, "changes": [change]},
+        {"links": [1], "trigger": {"kind": "time", "at_ps": 5}, "changes": [change]},
+    ]
+    capped = AgentConfig(name="a", broker=BROKER, rate_cap_bps=10**10 - 1)
+    with pytest.raises(safety.SafetyError, match="up to 10000000000 bit/s"):
+        safety.check_rates(capped, Topology(job), {"h0"}, time_dilation=1)
+    safety.check_rates(capped, Topology(job), {"h2"}, time_dilation=1)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["224.0.0.1", "255.255.255.255", "0.0.0.0", "198.18.0.1\n"],  # noqa: S104
+)
+def test_groups_and_everybody_are_refused_inside_of_any_prefix(address: str) -> None:
+    """The widest file that there is does not name one of them as a host."""
+    widest = AgentConfig(
+        name="a",
+        broker=BROKER,
+        allowed_prefixes=("0.0.0.0/0",),  # type: ignore[arg-type]
+        allow_public=True,
+        rate_cap_bps=1,
+    )
+    with pytest.raises(safety.SafetyError, match="allowed_prefixes"):
+        safety.check_peers(widest, {"h0-l0/0": WireAddress(address=address, port=1)}, ENDS)
+
+
+ROUTES = "heads\neth0 00000000 0100000A 0003 0 0 0 00000000 0 0 0\n"
+"""A host that has a default route and nothing else."""
+
+
+def test_a_peer_behind_the_default_route_is_refused() -> None:
+    """Unless the agent's file allows it; loopback needs no route."""
+    peers = {"h0-l0/0": WireAddress(address="198.18.0.1", port=1)}
+    with pytest.raises(safety.SafetyError, match=r"default route leads to 198\.18\.0\.1"):
+        safety.check_routes(real(), peers, ROUTES)
+    safety.check_routes(real(allow_default_route=True), peers, ROUTES)
+    safety.check_routes(real(), {"x/0": WireAddress(address="127.0.0.1", port=1)}, ROUTES)
+
+
 def test_unknown_nodes_are_refused() -> None:
     """A node that is not in the fabric cannot be carried."""
     with pytest.raises(safety.SafetyError, match="h9"):
@@ -85,7 +129,7 @@ def test_ports_on_the_interfaces_and_in_the_prefixes_of_the_file_are_allowed() -
     check_ports(real(), PORTS, "h0", "h3")
 
 
-@pytest.mark.parametrize("interfaces", [[], ["eth0"], ["m/eth0"], ["n/ens*"]])
+@pytest.mark.parametrize("interfaces", [[], ["eth0"], ["m/eth0"], ["n/ens*"], ["*"], ["n*"]])
 def test_an_interface_that_the_file_does_not_name_is_refused(interfaces: list[str]) -> None:
     """The default names none."""
     with pytest.raises(safety.SafetyError, match="interface n/eth0"):
@@ -103,6 +147,14 @@ def test_a_port_without_an_interface_is_for_loopback_alone() -> None:
         {"h0"},
         {"h0": "127.0.0.9"},
     )
+
+
+@pytest.mark.parametrize("namespace", ["n/../m", "..", "", "n/x"])
+def test_a_namespace_that_is_a_path_is_refused(namespace: str) -> None:
+    """A `*` in the file stands for a name."""
+    port = PORTS["h0"] | {"namespace": namespace}
+    with pytest.raises(safety.SafetyError, match="interfaces do not name"):
+        check_ports(real(interfaces=["*/eth0", "n*/eth0"]), PORTS | {"h0": port}, "h0")
 
 
 def test_every_nic_of_the_job_has_to_be_inside_the_prefixes() -> None:

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from emulator.sweep.loads import load_figures
+from metrics.analysis.real_network import is_real_network, network_totals
 from metrics.fluid import is_fluid
 from metrics.records import RunRecords
 
@@ -55,6 +56,8 @@ def quantile_of(name: str) -> float | None:
 def figures_of(records: RunRecords) -> dict[str, float]:
     """Every figure of a run; a prediction by flows has none of packets and queues.
 
+    A run in a real network has those of queues that the kernel counted.
+
     Times are ns; quantiles are by nearest rank, so that with fewer than 100 samples the p99 is
     the largest one (`KIND.count` tells).
     """
@@ -70,6 +73,9 @@ def _packet_figures(records: RunRecords) -> dict[str, float]:
     """What happened to packets."""
     columns = ("marked_packets", "cnps", "retransmitted_packets")
     figures = {column: float(records.flows[column].sum()) for column in columns}
+    if is_real_network(records.run):
+        dropped = network_totals(records.run)["dropped_packets"]
+        return figures if dropped is None else figures | {"dropped_packets": float(dropped)}
     queues = records.queues
     figures["dropped_packets"] = float(queues["dropped_packets"].sum())
     figures["pause_frames"] = float(queues["pause_frames_sent"].sum())

@@ -3,6 +3,7 @@
 import polars as pl
 
 from metrics.analysis.loads import link_loads, tier_balances
+from metrics.analysis.real_network import measured_loads, sampled_loads
 from metrics.records import RunRecords
 from metrics.records.series import fabric_names
 
@@ -19,13 +20,16 @@ def load_figures(records: RunRecords) -> dict[str, float]:
     bytes of the busiest link between switches over the mean of all of them.
     """
     end_ns = float(records.run["emulated_ns"])
-    loads = link_loads(records.links, fabric_names(records.run["job"]).links, round(end_ns))
+    directions = fabric_names(records.run["job"]).links
+    every = link_loads(records.links, directions, round(end_ns))
+    loads = measured_loads(every, records.run, round(end_ns))
+    sampled = len(sampled_loads(every, records.run))
     if loads.is_empty() or end_ns <= 0:
         return {}
     busy_ns = records.links.filter(pl.col("busy_ns") > 0)["interval_ns"].sum()
     figures = {
         "link_utilisation_ratio": float(loads["busy_ns"].sum()) / (len(loads) * end_ns),
-        "link_idle_ratio": max(0.0, 1 - float(busy_ns) / (len(loads) * end_ns)),
+        "link_idle_ratio": max(0.0, 1 - float(busy_ns) / (sampled * end_ns)),
     }
     for tier in tier_balances(loads):
         if tier.tier == _FABRIC_TIER:

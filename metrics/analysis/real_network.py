@@ -4,12 +4,12 @@ The engine sees what its NICs send and receive. What switches send is known wher
 it, in a lab of namespaces, as totals; nothing is known of their queues over time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-__all__ = ["is_real_network", "measured_loads", "sampled_loads"]
+__all__ = ["is_real_network", "measured_loads", "network_totals", "sampled_loads"]
 
 _FCS_BYTES, _LINE_OVERHEAD_BYTES = 4, 24
 """Of each frame, which the kernel does not count: FCS; and with preamble and gap."""
@@ -72,3 +72,24 @@ def measured_loads(loads: pl.DataFrame, run: Mapping[str, Any], end_ns: int) -> 
         .drop("bytes", "packets")
         .sort("tx_bytes", "source", "destination", descending=[True, False, False])
     )
+
+
+def network_totals(run: Mapping[str, Any]) -> dict[str, int | None]:
+    """Marks, drops and bytes of the whole network, by the kernel; `None`: nobody counted.
+
+    Packets that a switch marked, packets that ports dropped, and frames with FCS on all links.
+    """
+    names = ("ecn_marked_packets", "dropped_packets", "link_bytes")
+    kernel = run["counters"].get("kernel")
+    if not kernel:
+        return dict.fromkeys(names)
+    drops = ("tx_dropped_packets", "queue_dropped_packets", "dropped_packets")
+    return {
+        "ecn_marked_packets": _sum(kernel["marked_packets"]),
+        "dropped_packets": sum(_sum(kernel[name]) for name in drops),
+        "link_bytes": _sum(kernel["tx_bytes"]) + _FCS_BYTES * _sum(kernel["tx_packets"]),
+    }
+
+
+def _sum(values: Sequence[int | None]) -> int:
+    return sum(value or 0 for value in values)

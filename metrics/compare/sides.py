@@ -7,6 +7,7 @@ import polars as pl
 
 from metrics.analysis.ecmp import mean_balance
 from metrics.analysis.groups import known_sum
+from metrics.analysis.real_network import is_real_network, network_totals
 from metrics.fluid import is_fluid
 from metrics.records import RunRecords
 from metrics.report.facts import flattened
@@ -24,7 +25,7 @@ _OF_QUEUES = (
     "ecn_marked_packets", "pause_frames_sent", "time_paused_ns", "dropped_packets",
     "largest_queue_bytes",
 )  # fmt: skip
-"""Totals that a prediction by flows doesn't have."""
+"""Totals that a prediction by flows doesn't have; of a real network the kernel knows some."""
 
 
 def totals(records: RunRecords) -> Totals:
@@ -52,13 +53,15 @@ def totals(records: RunRecords) -> Totals:
     }
     if is_fluid(records.run):
         figures |= dict.fromkeys(_OF_QUEUES)
+    if is_real_network(records.run):
+        figures |= dict.fromkeys(_OF_QUEUES) | network_totals(records.run)
     return figures
 
 
 def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[dict[str, Any]]:
     """Watermark, marks and paused time of switch queues in both runs; the deepest first.
 
-    They are None on the side of a prediction by flows.
+    They are None on the side of a prediction by flows, or of a run in a real network.
     """
     keys = ["node", "port", "priority"]
     sides = [
@@ -77,7 +80,7 @@ def queue_sides(first: RunRecords, second: RunRecords, limit: int = 12) -> list[
     unknown = [
         f"{name}_{figure}"
         for name, records in (("first", first), ("second", second))
-        if is_fluid(records.run)
+        if is_fluid(records.run) or is_real_network(records.run)
         for figure in ("max_depth_bytes", "marked_packets", "paused_ns")
     ]
     order = both.with_columns(depth.alias("deepest")).filter(pl.col("deepest") > 0)

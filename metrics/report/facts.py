@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from metrics.analysis.quantiles import distribution
+from metrics.analysis.real_network import is_real_network, network_totals
 from metrics.fluid import NOT_MODELLED, fluid_label, is_fluid
 from metrics.presentation import (
     MISSING,
@@ -97,16 +98,23 @@ def _packet_tiles(records: RunRecords) -> Iterator[Tile]:
     if is_fluid(records.run):
         yield from (Tile(title, MISSING, NOT_MODELLED) for title in titles)
         return
-    queues = records.queues
     counts = [
-        int(queues["marked_packets"].sum()),
-        int(queues["pause_frames_sent"].sum()),
-        int(queues["dropped_packets"].sum()),
+        *_queue_counts(records),
         int(records.collectives["retransmitted_packets"].sum()),
     ]
     details = ("at egress queues", "sent", "packets", "packets")
     for title, count, detail in zip(titles, counts, details, strict=True):
-        yield Tile(title, count_text(count), detail, title == "Dropped" and count > 0)
+        alarming = title == "Dropped" and bool(count)
+        yield Tile(title, count_text(count), "not seen" if count is None else detail, alarming)
+
+
+def _queue_counts(records: RunRecords) -> list[int | None]:
+    """Marks, pause frames and drops; of a real network what the kernel counted."""
+    if is_real_network(records.run):
+        totals = network_totals(records.run)
+        return [totals["ecn_marked_packets"], None, totals["dropped_packets"]]
+    names = ("marked_packets", "pause_frames_sent", "dropped_packets")
+    return [int(records.queues[name].sum()) for name in names]
 
 
 def _from_last_start(done: pl.DataFrame) -> str:

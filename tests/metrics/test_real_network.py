@@ -5,7 +5,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from metrics.analysis.real_network import is_real_network, measured_loads, sampled_loads
+from metrics.analysis.real_network import (
+    is_real_network,
+    measured_loads,
+    network_totals,
+    sampled_loads,
+)
 
 LOADS = pl.DataFrame(
     {
@@ -58,3 +63,19 @@ def test_what_switches_sent_is_the_kernels_total_and_has_no_peak() -> None:
     assert switch["mean_ratio"] == pytest.approx(0.3048)
     assert switch["peak_ratio"] is switch["paused_ns"] is None
     assert (nic["tx_bytes"], nic["peak_ratio"], nic["mean_ratio"]) == (500, 0.9, 0.52)
+
+
+def test_totals_are_the_kernels_or_unknown() -> None:
+    counted = KERNEL | {
+        "marked_packets": [None, 7],
+        "tx_dropped_packets": [1, 0],
+        "queue_dropped_packets": [0, 2],
+        "dropped_packets": [None, 3],
+    }
+    run = {"counters": {"ports": {}, "kernel": counted}}
+    assert network_totals(run) == {
+        "ecn_marked_packets": 7,
+        "dropped_packets": 6,
+        "link_bytes": 3496 + 3 * 4,
+    }
+    assert set(network_totals({"counters": {"ports": {}}}).values()) == {None}

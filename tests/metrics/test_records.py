@@ -9,9 +9,11 @@ import polars as pl
 import pytest
 
 from dataplane.errors import InputError, RunError
+from metrics.compare import compare
 from metrics.records import RunRecords, load, verify_bytes, write_records
 from metrics.records.findings import findings
 from metrics.records.operations import NOT_DONE
+from metrics.report import write_report
 from tests.metrics.synthetic import Run, moe_run
 
 
@@ -239,3 +241,16 @@ def test_loading_something_else_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"format": 1}), encoding="utf-8")
     with pytest.raises(InputError, match=r"flows\.parquet"):
         _ = load(tmp_path).flows
+
+
+def test_a_directory_of_an_earlier_version_has_the_later_tables_empty(tmp_path: Path) -> None:
+    """Paths, loads of equal-cost ports and pauses came later; the report does without."""
+    write(tmp_path, moe_run(ranks=4, iterations=1, layers=1))
+    for name in ("flow_links", "paths", "ecmp", "pauses"):
+        (tmp_path / f"{name}.parquet").unlink()
+    records = load(tmp_path)
+    assert [len(table) for table in (records.flow_links, records.paths)] == [0, 0]
+    assert [len(table) for table in (records.ecmp, records.pauses)] == [0, 0]
+    text = write_report(records).read_text(encoding="utf-8")
+    assert "Where the data went" not in text
+    assert compare(records, records).agrees

@@ -14,7 +14,7 @@ from tests.emulator.namespaces.traffic import Receiver, send
 PARALLEL = ("leaf0-spine0.0", "leaf0-spine0.1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def layout() -> Iterator[Layout]:
     with lab_up() as made:
         yield made

@@ -5,7 +5,6 @@ Real packets in real time, in the namespaces alone; a few seconds each.
 
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,11 +55,20 @@ congestion_control: {{algorithm: fixed_rate}}
 """
 
 
-@pytest.fixture(params=["htb", "tbf"])
-def bottleneck(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Layout]:
+@pytest.fixture(scope="module")
+def clos() -> Iterator[Layout]:
+    """Eight hosts, two leaves, two spines."""
+    with lab_up() as layout:
+        yield layout
+
+
+@pytest.fixture(params=["htb", "tbf"], scope="module")
+def bottleneck(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Layout]:
     """A host with 10 Gb/s and one with 100 Mb/s on a switch: the queue is at the switch."""
     values = {"kmin": KMIN_BYTES, "kmax": KMAX_BYTES, "pmax": PMAX, "shaper": request.param}
-    path = tmp_path / "bottleneck.yaml"
+    path = tmp_path_factory.mktemp("bottleneck") / "lab.yaml"
     path.write_text(BOTTLENECK.format(name=lab_name(), **values))
     layout = lay_out(load(path))
     bring_up(layout)
@@ -72,39 +80,39 @@ def of_port(ports: tuple[PortCounters, ...], node: str, number: int) -> PortCoun
     return next(port for port in ports if (port.node, port.port) == (node, number))
 
 
-def test_flows_spread_evenly_over_every_path_and_none_is_lost() -> None:
+def test_flows_spread_evenly_over_every_path_and_none_is_lost(clos: Layout) -> None:
     """2048 flows over four uplinks: a quarter each, 4 standard deviations are 0.038."""
-    with lab_up() as layout:
-        before = counters(layout)
-        address = layout.hosts["host7"].address
-        with Receiver(layout, "host7") as receiver:
-            for flow in range(2048):
-                with udp_socket(layout, "host0", 20_000 + flow) as sender:
-                    send(sender, address, 64)
-        counted = difference(before, counters(layout))
-        assert len(receiver.arrivals.type_of_service) == 2048
-        shares = [of_port(counted, "leaf0", port).tx_packets / 2048 for port in range(4, 8)]
-        assert sum(shares) == pytest.approx(1)
-        assert all(0.2 < share < 0.3 for share in shares), shares
-        down = [
-            port.tx_packets
-            for port in counted
-            if port.node.startswith("spine") and "leaf1" in port.link
-        ]
-        assert len(down) == 4
-        assert all(down), "a link from a spine to the leaf carried nothing"
+    before = counters(clos)
+    address = clos.hosts["host7"].address
+    with Receiver(clos, "host7") as receiver:
+        for flow in range(2048):
+            with udp_socket(clos, "host0", 20_000 + flow) as sender:
+                send(sender, address, 64)
+    counted = difference(before, counters(clos))
+    assert len(receiver.arrivals.type_of_service) == 2048
+    shares = [of_port(counted, "leaf0", port).tx_packets / 2048 for port in range(4, 8)]
+    assert sum(shares) == pytest.approx(1)
+    assert all(0.2 < share < 0.3 for share in shares), shares
+    down = [
+        port.tx_packets
+        for port in counted
+        if port.node.startswith("spine") and "leaf1" in port.link
+    ]
+    assert len(down) == 4
+    assert all(down), "a link from a spine to the leaf carried nothing"
 
 
-def test_a_flow_keeps_to_one_path() -> None:
-    with lab_up() as layout:
-        before = counters(layout)
-        sender = udp_socket(layout, "host0", 20_000)
+def test_a_flow_keeps_to_one_path(clos: Layout) -> None:
+    before = counters(clos)
+    sender = udp_socket(clos, "host0", 20_000)
+    with Receiver(clos, "host7") as receiver:
         for _ in range(50):
-            send(sender, layout.hosts["host7"].address, 64)
-        sender.close()
-        counted = difference(before, counters(layout))
-        uplinks = [of_port(counted, "leaf0", port).tx_packets for port in range(4, 8)]
-        assert sorted(uplinks) == [0, 0, 0, 50]
+            send(sender, clos.hosts["host7"].address, 64)
+    sender.close()
+    counted = difference(before, counters(clos))
+    uplinks = [of_port(counted, "leaf0", port).tx_packets for port in range(4, 8)]
+    assert sorted(uplinks) == [0, 0, 0, 50]
+    assert len(receiver.arrivals.sent_ns) == 50
 
 
 def test_a_link_has_its_rate(bottleneck: Layout) -> None:

@@ -20,10 +20,11 @@ _SPARE_FILES = 64
 
 
 def machine_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
-    """Findings about a run of the lab on this machine."""
-    yield _dilation(loaded)
-    yield _processors(loaded)
-    yield _open_files(loaded)
+    """Findings about a run of the lab on this machine; agents that run already are elsewhere."""
+    if loaded.lab.agents.spawn:
+        yield _dilation(loaded)
+        yield _processors(loaded)
+        yield _open_files(loaded)
     yield _broker(loaded)
 
 

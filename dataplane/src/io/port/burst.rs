@@ -122,8 +122,9 @@ impl BurstQueue {
         let icrc = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
         let icrc = self.effect.replace(icrc, view.identification, place);
         self.push(index, bytes, |out| {
-            out.extend_from_slice(covered);
-            out.extend_from_slice(&icrc.to_le_bytes());
+            out.extend_from_slice(view.datagram);
+            let end = out.len();
+            out[end - ICRC_BYTES..].copy_from_slice(&icrc.to_le_bytes());
         });
     }
 

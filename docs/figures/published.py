@@ -4,6 +4,7 @@
 DIRECTORY (`runs/published`), and only what is missing there is predicted again.
 """
 
+import itertools
 import json
 import sys
 from dataclasses import dataclass
@@ -13,8 +14,6 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("svg")
-import itertools
-
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl

@@ -27,6 +27,8 @@ DOCS = Path(__file__).parents[1]
 PUBLISHED = DOCS.parent / "lab_configs" / "published"
 BINS = 200
 """Of a picture over time."""
+BURST_FROM = 0.96
+"""Share of the step at which its last burst is shown."""
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#d9702b", "#2a9d7c", "#777777"
 
 
@@ -154,22 +156,23 @@ def knees(sweep: Swept) -> str:
 
 def draw_idle(sweep: Swept, place: tuple[Axes, Axes]) -> None:
     """Utilisation over time: the mean of the NICs' lines and of those between switches."""
-    titles = ("tensor parallelism inside hosts", "over the NICs")
-    for profile, axes, title in zip(sweep.profiles, place, titles, strict=True):
-        (records,) = sweep.records(default_profile=profile)
-        links = records.links.with_columns(
-            pl.Series("tier", [tier_of(*ends) for ends in links_ends(records)])
-        )
-        tiers = [("NIC to switch", BLUE), ("switch to switch", ORANGE)]
-        for tier, colour in tiers:
+    (records,) = sweep.records()
+    end_ns = records.run["emulated_ns"]
+    links = records.links.with_columns(
+        pl.Series("tier", [tier_of(*ends) for ends in links_ends(records)])
+    )
+    for axes, first_ns in zip(place, (0, BURST_FROM * end_ns), strict=True):
+        for tier, colour in (("NIC to switch", BLUE), ("switch to switch", ORANGE)):
             chosen = links.filter(pl.col("tier") == tier)
             lines = chosen.select("link", "direction").n_unique()
-            bins = np.linspace(0, records.run["emulated_ns"], BINS + 1)
-            busy_ns, _ = np.histogram(chosen["time_ns"], bins, weights=chosen["busy_ns"])
-            shares = np.append(busy_ns / (lines * (bins[1] - bins[0])), 0)
+            step_ns = max((end_ns - first_ns) / BINS, float(chosen["interval_ns"].median() or 1))
+            bins = np.arange(first_ns, end_ns + step_ns, step_ns)
+            busy_ns, _ = np.histogram(
+                chosen["time_ns"] - 1, bins, weights=chosen["busy_ns"].to_numpy()
+            )
+            shares = np.append(busy_ns / (lines * step_ns), 0)
             axes.fill_between(bins / 1e6, shares, step="post", color=colour, alpha=0.6, label=tier)
-        axes.set(ylabel="mean utilisation", ylim=(0, 1), title=title)
-        axes.title.set_fontsize(9)
+        axes.set(ylabel="mean utilisation", ylim=(0, None), xlim=(first_ns / 1e6, end_ns / 1e6))
     place[-1].set_xlabel("time, ms (emulated)")
 
 

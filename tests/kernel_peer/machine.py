@@ -128,6 +128,11 @@ def _command(folder: Path, archive: Path, guest_port: int, host_port: int) -> li
         f"virtio-net-device,netdev=wire,csum=off,guest_csum=off,host_mtu={LINK_MTU_BYTES},"
         f"mac={GUEST_MAC}"
     )
+    return [*command_without_network(folder, archive), "-netdev", wire, "-device", card]
+
+
+def command_without_network(folder: Path, archive: Path) -> list[str]:
+    """QEMU's command line for a guest that talks over its console alone."""
     share = f"local,id=peer,path={folder / 'root'},security_model=none,readonly=on,multidevs=remap"
     return [
         *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"),
@@ -135,7 +140,6 @@ def _command(folder: Path, archive: Path, guest_port: int, host_port: int) -> li
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-serial", "stdio", "-kernel", str(folder / "vmlinux"), "-initrd", str(archive)),
         *("-append", f"console=ttyS0 quiet panic=-1 rdinit=/init tsc_early_khz={_clock_khz()}"),
-        *("-netdev", wire, "-device", card),
         *("-fsdev", share, "-device", "virtio-9p-device,fsdev=peer,mount_tag=peer"),
     ]
 
@@ -167,8 +171,12 @@ def _initial_file_system(folder: Path, work: Path, pattern: bytes) -> Path:
         f"MTU={LINK_MTU_BYTES}\nADDRESS={GUEST_ADDRESS}\n"
         f"PEER_ADDRESS={HOST_ADDRESS}\nPEER_MAC={HOST_MAC}\n"
     )
+    return packed(tree, work / "initramfs.cpio")
+
+
+def packed(tree: Path, archive: Path) -> Path:
+    """Pack a tree as an initramfs."""
     names = "\n".join(str(path.relative_to(tree)) for path in sorted(tree.rglob("*")))
-    archive = work / "initramfs.cpio"
     command = ["cpio", "--quiet", "-o", "-H", "newc", "-O", str(archive)]
     subprocess.run(command, cwd=tree, input=names.encode(), check=True)
     return archive

@@ -323,9 +323,11 @@ _SWEEPS_END = """\
 `p99_ns`, `max_ns`, `mean_ns` or `count` of the completion time, `algbw_GBps`, `busbw_GBps` or
 `ideal_ratio` (medians), and for flows `slowdown_p99`. Of a whole run: `emulated_ns`,
 `marked_packets`, `cnps`, `retransmitted_packets`, `dropped_packets`, `pause_frames`,
-`max_queue_bytes`, and of its links, idle ones included: `link_utilisation_ratio`, the mean share of
+`paused_ns` (all queues together), `max_queue_bytes`,
+and of its links, idle ones included: `link_utilisation_ratio`, the mean share of
 time that frames occupied a line; `link_idle_ratio`, the share of the samples' time in which nothing
-did; `link_max_over_mean`, the bytes of the busiest link between switches over the mean of them.
+did; `link_max_over_mean`, the bytes of the busiest link between switches over the mean of them;
+`ecmp_max_over_mean`, the same of each set of equal-cost ports, averaged by their bytes.
 `KIND.variation` is the standard deviation of the completion times over their mean,
 `KIND.straggler_ratio` the slowest of the kind's messages over their median. Of `algbw_GBps`,
 `busbw_GBps` and `ideal_ratio` more is better, of all others less.

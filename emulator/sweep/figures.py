@@ -17,7 +17,9 @@ __all__ = ["HIGHER_IS_BETTER", "figure_problem", "figures_of", "quantile_of"]
 _STATISTICS: Mapping[str, float] = {"p50_ns": 0.5, "p95_ns": 0.95, "p99_ns": 0.99, "max_ns": 1.0}
 _MEDIANS = ("algbw_GBps", "busbw_GBps", "ideal_ratio")
 _SPREADS = ("variation", "straggler_ratio")
-_LOADS = ("link_utilisation_ratio", "link_idle_ratio", "link_max_over_mean")
+_LOADS = (
+    "link_utilisation_ratio", "link_idle_ratio", "link_max_over_mean", "ecmp_max_over_mean",
+)  # fmt: skip
 _KINDS = (
     "all", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce",
     "gather", "scatter", "barrier", "send_recv", "flows",
@@ -29,6 +31,7 @@ _TOTALS = (
     "retransmitted_packets",
     "dropped_packets",
     "pause_frames",
+    "paused_ns",
     "max_queue_bytes",
     *_LOADS,
 )
@@ -79,6 +82,8 @@ def _packet_figures(records: RunRecords) -> dict[str, float]:
     queues = records.queues
     figures["dropped_packets"] = float(queues["dropped_packets"].sum())
     figures["pause_frames"] = float(queues["pause_frames_sent"].sum())
+    if "paused_ns" in queues.columns:
+        figures["paused_ns"] = float(queues["paused_ns"].sum())
     deepest = queues["max_depth_bytes"].max()
     figures["max_queue_bytes"] = float(deepest) if isinstance(deepest, int | float) else 0.0
     return figures

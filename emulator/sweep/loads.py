@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from metrics.analysis.ecmp import mean_balance
 from metrics.analysis.loads import link_loads, tier_balances
 from metrics.analysis.real_network import measured_loads, sampled_loads
 from metrics.records import RunRecords
@@ -17,7 +18,8 @@ def load_figures(records: RunRecords) -> dict[str, float]:
 
     `link_utilisation_ratio` is the mean share of time that frames occupied a line,
     `link_idle_ratio` the share of the samples' time in which nothing did, `link_max_over_mean` the
-    bytes of the busiest link between switches over the mean of all of them.
+    bytes of the busiest link between switches over the mean of all of them, `ecmp_max_over_mean`
+    the same of each set of equal-cost ports, averaged by their bytes.
     """
     end_ns = float(records.run["emulated_ns"])
     directions = fabric_names(records.run["job"]).links
@@ -34,4 +36,5 @@ def load_figures(records: RunRecords) -> dict[str, float]:
     for tier in tier_balances(loads):
         if tier.tier == _FABRIC_TIER:
             figures["link_max_over_mean"] = tier.max_over_mean
-    return figures
+    balance = mean_balance(records.ecmp)
+    return figures if balance is None else figures | {"ecmp_max_over_mean": balance}

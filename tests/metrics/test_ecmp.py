@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from emulator.sweep.figures import figures_of
 from metrics.analysis.ecmp import ecmp_shares, hash_choices
 from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA
 from metrics.compare import compare
@@ -94,6 +95,13 @@ def test_the_paths_of_a_job_repeated_are_the_same(hashed: RunRecords) -> None:
     result = compare(hashed, hashed)
     assert result.paths == (0, 16 * 15)
     assert not [text for text in result.explanations if "path" in text]
+
+
+def test_a_sweep_may_rank_by_the_balance(hashed: RunRecords) -> None:
+    """The figure is the mean over the groups by their bytes, between the least and the largest."""
+    balance = figures_of(hashed)["ecmp_max_over_mean"]
+    ratios = hashed.ecmp["max_over_mean"].to_numpy()
+    assert ratios.min() < balance < ratios.max()
 
 
 def two_ways(*ports: int) -> dict[str, Any]:

@@ -160,8 +160,9 @@ class _Construction:
                 write_settings(is_switch=node.is_switch, seed=node.seed)
                 kernel.bind_name(node.namespace)
         except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
             raise RunError(
-                f"the namespace {node.namespace} cannot be made: {error.strerror}"
+                f"the namespace {node.namespace} cannot be made: {error.strerror}{where}"
             ) from error
 
     def _make_link(self, near: NamespacePort, far: NamespacePort) -> None:

@@ -12,8 +12,10 @@ import pytest
 from emulator.lab import LoadedLab, load
 from emulator.lab.namespaces import Namespaces
 from emulator.namespaces import Layout, bring_up, lay_out, take_down
-from emulator.namespaces.kernel import inside
+from emulator.namespaces.kernel import inside, unshared
 from emulator.namespaces.making import missing_disciplines
+from emulator.namespaces.settings import write_settings
+from nic_drivers.bpf import ArrayMap, BpfError
 
 NEEDED_CAPABILITIES = 1 << 12 | 1 << 21
 
@@ -25,9 +27,12 @@ def missing() -> str | None:
     if held & NEEDED_CAPABILITIES != NEEDED_CAPABILITIES:
         return "network namespaces need CAP_NET_ADMIN and CAP_SYS_ADMIN"
     try:
+        with unshared():
+            write_settings(is_switch=True, seed=1)
+        ArrayMap.create("probe", 8, 1).close()
         lacking = missing_disciplines(Namespaces()) + missing_disciplines(Namespaces(shaper="tbf"))
-    except OSError as error:
-        return f"this machine makes no network namespaces: {error.strerror}"
+    except (OSError, BpfError) as error:
+        return f"this machine makes no labs of namespaces: {error}"
     return f"this kernel lacks {', '.join(lacking)}" if lacking else None
 
 

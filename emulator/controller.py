@@ -6,6 +6,7 @@ import datetime
 import secrets
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from emulator.control.assignment import Topology, wire_ends
@@ -19,8 +20,10 @@ from emulator.control.outcome import (
 )
 from emulator.control.run_plan import DEFAULT_JOIN_TIMEOUT_S, RunPlan, spread
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
+from emulator.control.transport import BrokerAddress
 from emulator.job import Job
 from emulator.lab.events import longest_wait_ps
+from emulator.lab.model import Control
 from emulator.link_events import check_events
 from emulator.ports import agent_limits, port_descriptions
 
@@ -76,20 +79,31 @@ def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunP
     count = lab.agents.count
     agents = lab.agents.placement or spread(job.config_json, count, with_switches=ports is None)
     check_events(job.loaded, len(agents), is_real=ports is not None)
-    broker = lab.control.broker
     return RunPlan(
         run_id=new_run_id(),
         config_json=job.config_json,
         programs=job.programs,
         time_dilation=lab.time_dilation,
         agents=agents,
-        broker_url=None if broker == _EMBEDDED else broker,
+        broker=_broker(lab.control),
         spawns_agents=lab.agents.spawn,
         ports=ports,
         agent_limits=_agent_limits(job, ports, agents),
         http_address=lab.control.http_address,
         join_timeout_s=join_timeout_s,
         stall_timeout_s=stall_timeout_s + longest_silence_s(job),
+    )
+
+
+def _broker(control: Control) -> BrokerAddress | None:
+    """Return the broker that the lab names; None for the embedded one."""
+    if control.broker == _EMBEDDED:
+        return None
+    return BrokerAddress.parse(
+        control.broker,
+        source="control.broker",
+        mqtt_version=control.mqtt_version,
+        password_file=None if control.password_file is None else Path(control.password_file),
     )
 
 

@@ -340,7 +340,12 @@ async def serve(config: AgentConfig, engine_factory: EngineFactory = wall_engine
     Raises `InputError` when the broker cannot be reached at first; later losses are retried with
     growing pauses.
     """
-    address = BrokerAddress.parse(config.broker.get_secret_value(), source="agent file: broker")
+    address = BrokerAddress.parse(
+        config.broker.get_secret_value(),
+        source="agent file: broker",
+        mqtt_version=config.mqtt_version,
+        password_file=config.broker_password_file,
+    )
     agent = Agent(config, engine_factory)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, agent.finished.set)

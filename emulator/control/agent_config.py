@@ -2,6 +2,7 @@
 
 import fnmatch
 import ipaddress
+import socket
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from dataplane.errors import InputError, Problem
 from emulator.control.reach import is_one_host, is_public
 from emulator.control.topics import NAME_PATTERN
+from emulator.control.transport import MqttVersion
 
 __all__ = ["AgentConfig", "read_agent_config"]
 
@@ -20,15 +22,23 @@ Name = Annotated[str, Field(pattern=rf"^{NAME_PATTERN}$")]
 _LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 
 
+def _host_name() -> str:
+    return socket.gethostname().split(".", maxsplit=1)[0]
+
+
 class AgentConfig(BaseModel):
     """Keys of the agent's file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Name
-    """Name under which the controller knows the agent; unique on the broker."""
+    name: Name = Field(default_factory=_host_name, validate_default=True)
+    """Name that the controller knows, unique on the broker; default: the name of the host."""
     broker: SecretStr
     """`mqtt[s]://[user:password@]host:port`."""
+    broker_password_file: Path | None = None
+    """File whose first line is the password of the broker's user, instead of one in the URL."""
+    mqtt_version: MqttVersion = 5
+    """Version of the protocol that the broker is spoken to in."""
     allowed_prefixes: tuple[IPNetwork, ...] = (_LOOPBACK,)
     """The agent sends only to addresses inside these; default: loopback only."""
     allow_public: bool = False

@@ -1,7 +1,8 @@
 """Bulk data over HTTP: jobs go down, records come up, both with a digest.
 
 The only module that imports aiohttp. The controller serves; agents fetch and put. Every request
-carries the run's token. A blob whose length or digest is not as announced is refused.
+carries the run's token. A blob whose length or digest is not as announced is refused. A fetch that
+is cut off goes on from where it was.
 """
 
 import asyncio
@@ -28,13 +29,21 @@ _DIGEST_HEADER: Final = "X-Content-SHA256"
 _CHUNK_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 2.0
 _SILENCE_TIMEOUT_S: Final = 10.0
-_DONE: Final = (web.HTTPOk.status_code, web.HTTPNoContent.status_code)
+_RESUME_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
+"""Before each attempt to go on; bytes that arrive begin the row again."""
+_DONE: Final = tuple(
+    answer.status_code for answer in (web.HTTPOk, web.HTTPNoContent, web.HTTPPartialContent)
+)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class BlobError(RunError):
     """A blob could not be moved, or is not what was announced."""
+
+
+class Interrupted(BlobError):  # noqa: N818
+    """The connection broke, or there was none: another attempt may succeed."""
 
 
 class BlobServer:
@@ -73,7 +82,7 @@ class BlobServer:
         blob = self._blobs.get(request.match_info["digest"])
         if not self._is_authorised(request) or blob is None:
             return self._refuse(web.HTTPNotFound.status_code)
-        return web.Response(body=blob, content_type="application/octet-stream")
+        return _part(request, blob)
 
     async def _take_records(self, request: web.Request) -> web.Response:
         if not self._is_authorised(request):
@@ -126,20 +135,59 @@ async def fetch(reference: BlobReference, *, token: str, allowed: Sequence[Netwo
     """
     _check_host(reference.url, allowed)
     data = bytearray()
-    with _translated("fetched"):
-        async with (
-            _session(token) as session,
-            session.get(reference.url, allow_redirects=False) as response,
-        ):
-            _check_status(response)
-            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                data += chunk
-                if len(data) > min(reference.size_bytes, MAX_RECORDS_BYTES):
-                    raise BlobError(f"the blob is longer than {reference.size_bytes} bytes")
+    pauses_s = iter(_RESUME_PAUSES_S)
+    async with _session(token) as session:
+        while True:
+            before = len(data)
+            try:
+                with _translated("fetched"):
+                    await _fetch_rest(session, reference, data)
+                break
+            except Interrupted:
+                if len(data) > before:
+                    pauses_s = iter(_RESUME_PAUSES_S)
+                pause_s = next(pauses_s, None)
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
     digest = hashlib.sha256(data).hexdigest()
     if digest != reference.sha256:
         raise BlobError(f"the blob has the digest {digest}, announced was {reference.sha256}")
     return bytes(data)
+
+
+async def _fetch_rest(
+    session: aiohttp.ClientSession, reference: BlobReference, data: bytearray
+) -> None:
+    """Append what is missing; a server that knows no ranges begins again."""
+    limit_bytes = min(reference.size_bytes, MAX_RECORDS_BYTES)
+    headers = {"Range": f"bytes={len(data)}-"} if data else {}
+    async with session.get(reference.url, headers=headers, allow_redirects=False) as response:
+        _check_status(response)
+        if response.status != web.HTTPPartialContent.status_code:
+            data.clear()
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {len(data)}-"):
+            raise BlobError("the server answers with another part of the blob")
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            data += chunk
+            if len(data) > limit_bytes:
+                raise BlobError(f"the blob is longer than {reference.size_bytes} bytes")
+
+
+def _part(request: web.Request, blob: bytes) -> web.Response:
+    """Return the blob, or what follows the byte that the request names (RFC 9110, 14.2)."""
+    try:
+        first = request.http_range.start or 0
+    except ValueError:
+        first = 0
+    if not 0 < first < len(blob):
+        return web.Response(body=blob, content_type="application/octet-stream")
+    return web.Response(
+        body=memoryview(blob)[first:].tobytes(),
+        status=web.HTTPPartialContent.status_code,
+        headers={"Content-Range": f"bytes {first}-{len(blob) - 1}/{len(blob)}"},
+        content_type="application/octet-stream",
+    )
 
 
 async def put(url: str, data: bytes, *, token: str, allowed: Sequence[Network]) -> str:
@@ -185,5 +233,9 @@ def _check_host(url: str, allowed: Sequence[Network]) -> None:
 def _translated(verb: str) -> Iterator[None]:
     try:
         yield
+    except aiohttp.ClientResponseError as error:
+        raise BlobError(f"the blob could not be {verb}: {error}") from error
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise BlobError(f"the blob could not be {verb}: {error or type(error).__name__}") from error
+        raise Interrupted(
+            f"the blob could not be {verb}: {str(error) or type(error).__name__}"
+        ) from error

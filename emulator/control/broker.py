@@ -28,6 +28,8 @@ __all__ = ["RunPassword", "embedded_broker"]
 LOOPBACK_ADDRESS: Final = "127.0.0.1"
 _USERNAME: Final = "rankwire"
 _LISTENER: Final = "default"
+_MQTT_VERSION: Final = "3.1.1"
+"""The library knows no other; a CONNECT of MQTT 5 makes it wait for ever."""
 
 
 class RunPassword(BaseAuthPlugin):  # type: ignore[misc]  # the library has no types
@@ -80,7 +82,9 @@ async def embedded_broker(port: int = 0) -> AsyncIterator[BrokerAddress]:
         server = await _listen(broker, port)
         bound_port: int = server.sockets[0].getsockname()[1]
         try:
-            yield BrokerAddress(LOOPBACK_ADDRESS, bound_port, False, _USERNAME, password)
+            yield BrokerAddress(
+                LOOPBACK_ADDRESS, bound_port, False, _USERNAME, password, _MQTT_VERSION
+            )
         finally:
             server.close()
     finally:

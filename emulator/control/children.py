@@ -123,6 +123,7 @@ def _agent_document(name: str, run: str, broker: BrokerAddress) -> dict[str, Any
     return {
         "name": name,
         "broker": login_url(broker),
+        "mqtt_version": broker.mqtt_version,
         "run": run,
         "exit_with_controller": True,
     }

@@ -114,11 +114,10 @@ class Controller:
         return records, report
 
     async def _open_broker(self, stack: contextlib.AsyncExitStack) -> BrokerAddress:
-        if self._plan.broker_url is None:
+        if self._plan.broker is None:
             return await stack.enter_async_context(embedded_broker(self._plan.broker_port))
-        address = BrokerAddress.parse(self._plan.broker_url, source="control.broker")
-        self._broker = str(address)
-        return address
+        self._broker = str(self._plan.broker)
+        return self._plan.broker
 
     def _connect(
         self, address: BrokerAddress

@@ -11,6 +11,7 @@ from emulator.control.assignment import Topology, assign
 from emulator.control.job_document import JobDocument
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.control.topics import NAME_PATTERN
+from emulator.control.transport import BrokerAddress
 from traffic_profiles.program import Program
 
 __all__ = ["DEFAULT_JOIN_TIMEOUT_S", "RunPlan", "spread"]
@@ -33,7 +34,7 @@ class RunPlan:
     """Seconds of wall time per emulated second."""
     agents: Mapping[str, Sequence[str]]
     """Agent name -> nodes that it carries."""
-    broker_url: str | None = None
+    broker: BrokerAddress | None = None
     """None: the embedded broker."""
     spawns_agents: bool = True
     """The agents are child processes; False: they are running already and know the broker."""

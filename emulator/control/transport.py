@@ -2,7 +2,9 @@
 
 It knows addresses, topics and bytes, nothing of what they mean. The library's exceptions end
 here: a broker that cannot be reached is an `InputError`, one that is lost is a `BrokerLost`.
-MQTT 3.1.1, which every broker speaks.
+MQTT 5, in which a client says how large a packet it takes and messages can expire, or 3.1.1 for a
+broker that speaks nothing newer. The two cannot be told apart by asking: a broker of the older one
+may wait for the rest of what it takes for a packet of its own.
 """
 
 import asyncio
@@ -11,23 +13,44 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Final, cast
+from pathlib import Path
+from typing import Final, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from dataplane.errors import InputError, Problem, RunError
 from emulator.control.inbox import AGENT_LIMITS, Inbox, InboxLimits
+from emulator.control.messages import MAX_MESSAGE_BYTES
 
-__all__ = ["BrokerAddress", "BrokerLost", "Received", "Transport", "Will", "connect"]
+__all__ = [
+    "BrokerAddress",
+    "BrokerLost",
+    "MqttVersion",
+    "Received",
+    "Transport",
+    "Will",
+    "connect",
+]
+
+MqttVersion = Literal[5, "3.1.1"]
+"""Version of the protocol that a broker is spoken to in."""
 
 _DEFAULT_PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 _KEEP_ALIVE_S: Final = 2
 """The broker sends the last will after one and a half of these (MQTT 3.1.1, 3.1.2.10)."""
 _CONNECT_TIMEOUT_S: Final = 5.0
+_MAX_PACKET_BYTES: Final = MAX_MESSAGE_BYTES + (64 << 10)
+"""A payload with topic and properties; a broker of MQTT 5 keeps larger packets to itself
+(MQTT 5, 3.1.2.11.4)."""
+_RETAINED_S: Final = 24 * 3600
+"""After which a broker of MQTT 5 forgets what nobody has cleared, as a killed controller."""
 _PENDING_PUBLISHES: Final = 10_000
 """Messages that the broker has not acknowledged, above which the client library complains."""
+_PROTOCOLS: Final = {5: aiomqtt.ProtocolVersion.V5, "3.1.1": aiomqtt.ProtocolVersion.V311}
 
 
 # What the library logs is raised as well.
@@ -47,10 +70,21 @@ class BrokerAddress:
     tls: bool = False
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    mqtt_version: MqttVersion = 5
 
     @classmethod
-    def parse(cls, url: str, *, source: str = "broker") -> "BrokerAddress":
-        """Return the address in `mqtt[s]://[user:password@]host[:port]`; raises `InputError`."""
+    def parse(
+        cls,
+        url: str,
+        *,
+        source: str = "broker",
+        mqtt_version: MqttVersion = 5,
+        password_file: Path | None = None,
+    ) -> "BrokerAddress":
+        """Return the address in `mqtt[s]://[user:password@]host[:port]`; raises `InputError`.
+
+        The first line of `password_file` is the password, instead of one in the URL.
+        """
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -60,12 +94,18 @@ class BrokerAddress:
             raise _unusable(source, f"scheme {parts.scheme!r}, host {parts.hostname!r}")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise _unusable(source, "there is something after host and port")
+        password = unquote(parts.password) if parts.password else None
+        if password_file is not None:
+            if password is not None or not parts.username:
+                raise _unusable(source, "a password file needs a user and no password in the URL")
+            password = _read_password(password_file)
         return cls(
             host=parts.hostname,
             port=port or _DEFAULT_PORTS[parts.scheme],
             tls=parts.scheme == "mqtts",
             username=unquote(parts.username) if parts.username else None,
-            password=unquote(parts.password) if parts.password else None,
+            password=password,
+            mqtt_version=mqtt_version,
         )
 
     def __str__(self) -> str:
@@ -77,6 +117,17 @@ class BrokerAddress:
 def _unusable(source: str, what: str) -> InputError:
     remedy = "write mqtt://[user:password@]host:port, or mqtts:// for TLS"
     return InputError(Problem(source, f"not the URL of a broker: {what}", remedy))
+
+
+def _read_password(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        what = f"the password cannot be read: {getattr(error, 'strerror', 'is not text')}"
+        raise InputError(Problem(str(path), what, "name a readable file")) from None
+    if not lines or not lines[0]:
+        raise InputError(Problem(str(path), "is empty", "write the password on its first line"))
+    return lines[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +167,16 @@ class Transport:
     ) -> None:
         """Send a message; with QoS 1 return when the broker has it. Raises `BrokerLost`."""
         with _translated(self.address):
-            await self._client.publish(topic, payload, qos=qos, retain=retain)
+            await self._client.publish(
+                topic, payload, qos=qos, retain=retain, properties=self._expiry(payload, retain)
+            )
+
+    def _expiry(self, payload: bytes, retain: bool) -> Properties | None:
+        if not (retain and payload) or self.address.mqtt_version != 5:
+            return None
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        properties.MessageExpiryInterval = _RETAINED_S
+        return properties
 
     async def subscribe(self, *topics: str) -> None:
         """Subscribe to topic filters with QoS 1; raises `BrokerLost`."""
@@ -158,7 +218,8 @@ async def connect(
         timeout=_CONNECT_TIMEOUT_S,
         tls_context=ssl.create_default_context() if address.tls else None,
         queue_type=cast("type[Inbox]", lambda **_: inbox),
-        protocol=aiomqtt.ProtocolVersion.V311,
+        protocol=_PROTOCOLS[address.mqtt_version],
+        properties=_connect_properties() if address.mqtt_version == 5 else None,
     )
     client.pending_calls_threshold = _PENDING_PUBLISHES
     try:
@@ -174,6 +235,12 @@ async def connect(
         _look_at(client._disconnected)
 
 
+def _connect_properties() -> Properties:
+    properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+    properties.MaximumPacketSize = _MAX_PACKET_BYTES
+    return properties
+
+
 def _look_at(lost: asyncio.Future[None]) -> None:
     """Keep asyncio from complaining that nobody looked at why the connection was lost."""
     if lost.done() and not lost.cancelled():
@@ -184,5 +251,8 @@ def _unreachable(address: BrokerAddress, error: Exception) -> InputError:
     if isinstance(error, MqttConnectError):
         remedy = "give a user and a password that the broker accepts"
         return InputError(Problem(str(address), f"the broker refuses: {error}", remedy))
-    remedy = "start the broker, correct the URL, or leave it out for the embedded broker"
+    remedy = (
+        "start the broker, correct the URL, set mqtt_version to 3.1.1 if it speaks nothing newer, "
+        "or leave it out for the embedded broker"
+    )
     return InputError(Problem(str(address), f"no MQTT broker answers: {error}", remedy))

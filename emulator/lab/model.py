@@ -168,6 +168,10 @@ class Control(LabPart):
     )
     """`embedded`, or the URL of an MQTT broker: mqtt://[USER:PASSWORD@]HOST:PORT, or
     mqtts:// for TLS."""
+    password_file: Annotated[str, Field(min_length=1)] | None = None
+    """File whose first line is the password of the broker's user, instead of one in the URL."""
+    mqtt_version: Literal[5, "3.1.1"] = 5
+    """Version of the protocol that a broker by URL is spoken to in: 5 or `3.1.1`."""
     http_address: Annotated[str, Field(pattern=r"^[0-9.]+$")] = "127.0.0.1"
     """Address of the controller's machine from which agents fetch jobs and to which they bring
     records."""

@@ -124,7 +124,8 @@ async def agent_on(
     """Run one real agent process on a broker."""
     children = Children(directory)
     config = directory / f"{AGENT}.yaml"
-    config.write_text(yaml.safe_dump({"name": AGENT, "broker": login_url(address), **keys}))
+    document = {"broker": login_url(address), "mqtt_version": address.mqtt_version, **keys}
+    config.write_text(yaml.safe_dump({"name": AGENT, **document}))
     await children.launch(AGENT, config)
     try:
         yield LoneAgent(address, children)

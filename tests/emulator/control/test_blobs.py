@@ -1,10 +1,12 @@
 """Bulk data over a real HTTP server on loopback."""
 
 import asyncio
+import contextlib
 import hashlib
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -103,6 +105,90 @@ def test_a_redirection_is_not_followed() -> None:
 
     asyncio.run(scenario())
     assert asked == ["/here", "/here"]
+
+
+@contextlib.asynccontextmanager
+async def cutting_proxy(port: int, cut_bytes: list[int]) -> AsyncIterator[tuple[int, list[int]]]:
+    """Pass connections on to a port; each ends after its number of bytes, or whole after the list.
+
+    Yields the proxy's port, and how many bytes it has passed down on each connection.
+    """
+    passed: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        limit_bytes = cut_bytes[len(passed)] if len(passed) < len(cut_bytes) else 1 << 40
+        index = len(passed)
+        passed.append(0)
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
+        to_server.write(await reader.readuntil(b"\r\n\r\n"))
+        while chunk := await from_server.read(10_000):
+            chunk = chunk[: limit_bytes - passed[index]]
+            writer.write(chunk)
+            passed[index] += len(chunk)
+            if passed[index] >= limit_bytes:
+                break
+        writer.close()
+        to_server.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1], passed
+    server.close()
+
+
+def fetched_through(cut_bytes: list[int], passed: list[int]) -> None:
+    """Fetch a blob over connections that end too early; notes what each has carried."""
+
+    async def scenario(server: BlobServer) -> None:
+        port = int(server.base_url.rsplit(":", 1)[1])
+        async with cutting_proxy(port, cut_bytes) as (proxy_port, carried):
+            reference = server.offer(DATA)
+            url = reference.url.replace(f":{port}/", f":{proxy_port}/")
+            try:
+                data = await fetch(
+                    reference.model_copy(update={"url": url}), token=server.token, allowed=LOOPBACK
+                )
+                assert data == DATA
+            finally:
+                passed.extend(carried)
+
+    with_server(scenario)
+
+
+def test_a_fetch_that_is_cut_off_goes_on_where_it_was() -> None:
+    """Seven times; what has arrived does not come again."""
+    passed: list[int] = []
+    fetched_through([40_000] * 7, passed)
+    assert passed[:7] == [40_000] * 7
+    heads = 500 * len(passed)
+    assert sum(passed) < len(DATA) + heads
+
+
+def test_a_fetch_that_never_gets_on_is_given_up() -> None:
+    """After a handful of attempts, about a second and a half."""
+    passed: list[int] = []
+    with pytest.raises(BlobError, match="could not be fetched"):
+        fetched_through([10] * 100, passed)
+    # The client library asks a second time by itself where a server ends before its answer.
+    assert 5 <= len(passed) <= 10
+
+
+@pytest.mark.parametrize(
+    "given", ["bytes=5-", "bytes=x", "bytes=999999999-", "lines=1-", "bytes=-5"]
+)
+def test_a_range_is_served_or_the_whole(given: str) -> None:
+    """A header that is nonsense is as good as none."""
+
+    async def scenario(server: BlobServer) -> None:
+        url = server.offer(DATA).url
+        headers = {"Authorization": f"Bearer {server.token}", "Range": given}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(url, headers=headers) as response,
+        ):
+            data = await response.read()
+        assert (response.status, data) == ((206, DATA[5:]) if given == "bytes=5-" else (200, DATA))
+
+    with_server(scenario)
 
 
 def test_records_are_taken_under_the_agents_name() -> None:

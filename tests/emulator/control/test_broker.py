@@ -23,7 +23,7 @@ from tests.emulator.control.processes import mosquitto
 
 TIMEOUT_S = 5
 CLIENTS = 24
-BROKERS = ["embedded", "mosquitto"]
+BROKERS = ["embedded", "mosquitto", "mosquitto in MQTT 3.1.1"]
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def broker(kind: str, directory: Path) -> AsyncIterator[BrokerAddress]:
             yield address
         return
     with mosquitto(directory) as (url, _):
-        yield BrokerAddress.parse(url)
+        yield BrokerAddress.parse(url, mqtt_version=5 if kind == "mosquitto" else "3.1.1")
 
 
 def client(address: BrokerAddress, name: str):
@@ -100,6 +100,23 @@ def test_the_last_will_of_a_broken_connection_is_published(kind: str, tmp_path: 
                 with pytest.raises(BrokerLost):
                     await first(victim)
             assert await first(watcher) == Received("rankwire/presence/victim", b"lost", False)
+
+    drive(kind, tmp_path, scenario)
+
+
+@pytest.mark.parametrize(("kind", "dropped"), [("mosquitto", 0), ("mosquitto in MQTT 3.1.1", 1)])
+def test_a_broker_of_mqtt_5_keeps_what_is_too_large_to_itself(
+    kind: str, dropped: int, tmp_path: Path
+) -> None:
+    """It need not even be received, let alone held; with the older version it is dropped here."""
+
+    async def scenario(address: BrokerAddress) -> None:
+        async with client(address, "a") as sender, client(address, "b") as receiver:
+            await receiver.subscribe("rankwire/r/controller")
+            await sender.publish("rankwire/r/controller", b"x" * (2 << 20))
+            await sender.publish("rankwire/r/controller", b"beat")
+            assert (await first(receiver)).payload == b"beat"
+            assert receiver.dropped_messages == dropped
 
     drive(kind, tmp_path, scenario)
 

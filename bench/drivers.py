@@ -2,8 +2,9 @@
 
 * `udp`: iperf3 over UDP with datagrams of the same size, and the least C that uses segmentation
   offload at both ends (`bench/peers/udp_pair.c`).
-* `af_packet` and `af_xdp`: the least C that uses the rings of packet sockets
-  (`bench/peers/packet_ring.c`), which have no segmentation offload; neither has `af_xdp`.
+* `af_packet`: the least C that uses the rings of packet sockets (`bench/peers/packet_ring.c`),
+  which have no segmentation offload.
+* `af_xdp`: the least C that uses AF_XDP sockets in native mode (`bench/peers/xdp_pair.c`).
 
 Each is two threads on two processors. Drivers are given prepared frames; what arrives is counted
 and not decoded, like the peers'. Beside the payload that arrived stands the processor time of
@@ -73,9 +74,10 @@ def ways(report: Report, directory: Path) -> tuple[dict[str, Way], dict[str, Way
     drivers: dict[str, Way] = {name: driver(name) for name in DRIVERS}
     peers: dict[str, Way] = {}
     for name, make in (
-        ("iperf3 over UDP", iperf3),
-        ("a minimal C pair with offload", lambda: udp_pair(compiled("udp_pair", directory))),
-        ("a minimal C pair of rings", lambda: packet_ring(compiled("packet_ring", directory))),
+        (IPERF3, iperf3),
+        (WITH_OFFLOAD, lambda: udp_pair(compiled("udp_pair", directory))),
+        (PACKET_RINGS, lambda: raw_pair(compiled("packet_ring", directory))),
+        (XDP_RINGS, lambda: raw_pair(compiled("xdp_pair", directory))),
     ):
         try:
             peers[name] = make()
@@ -85,11 +87,15 @@ def ways(report: Report, directory: Path) -> tuple[dict[str, Way], dict[str, Way
 
 
 DRIVERS = ("udp", "af_packet", "af_xdp")
+IPERF3 = "iperf3 over UDP"
+WITH_OFFLOAD = "a minimal C pair with offload"
+PACKET_RINGS = "a minimal C pair of packet rings"
+XDP_RINGS = "a minimal C pair of AF_XDP"
 TARGETS = (
-    ("udp", "iperf3 over UDP", LEAST_OF_IPERF3),
-    ("udp", "a minimal C pair with offload", LEAST_OF_C),
-    ("af_packet", "a minimal C pair of rings", LEAST_OF_C),
-    ("af_xdp", "a minimal C pair of rings", LEAST_OF_C),
+    ("udp", IPERF3, LEAST_OF_IPERF3),
+    ("udp", WITH_OFFLOAD, LEAST_OF_C),
+    ("af_packet", PACKET_RINGS, LEAST_OF_C),
+    ("af_xdp", XDP_RINGS, LEAST_OF_C),
 )
 
 
@@ -172,8 +178,8 @@ def udp_pair(program: str) -> Way:
     return way
 
 
-def packet_ring(program: str) -> Way:
-    """The least C with rings of packet sockets."""
+def raw_pair(program: str) -> Way:
+    """The least C that makes whole frames."""
 
     def way(ends: Ends, payload_bytes: int) -> Carried:
         words = (INTERFACE, str(payload_bytes + ROCE_BYTES), str(SECONDS))

@@ -8,4 +8,5 @@ mod refusals;
 mod requests;
 mod selective;
 mod soak;
+mod unidentified;
 mod vectors;

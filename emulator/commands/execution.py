@@ -201,6 +201,7 @@ def _as_json(records: RunRecords, report: Path, rows: list[dict[str, Any]]) -> d
         "directory": str(records.directory),
         "report": str(report),
         "outcome": facts["outcome"],
+        "model": facts.get("model"),
         "emulated_ns": facts["emulated_ns"],
         "wall_seconds": facts["wall_seconds"],
         "ops_done": facts["ops_done"],

@@ -5,6 +5,7 @@ The contract is `dataplane/src/config`: every default is resolved here, times ar
 
 from typing import Any, get_args
 
+import dataplane
 from emulator.lab.congestion import Algorithm, FixedRate, Swift
 from emulator.lab.effective import (
     data_classes,
@@ -95,9 +96,13 @@ def _ranks(lab: Lab, fabric: Fabric, seed: int) -> dict[str, int]:
 
 
 def _impairments(lab: Lab, fabric: Fabric) -> list[dict[str, Any]]:
+    opcodes = dataplane.roce_opcodes()
     return [
         _in_picoseconds(rule.model_dump(exclude={"links", "direction"}))
-        | {"directions": list(directions(rule, fabric))}
+        | {
+            "directions": list(directions(rule, fabric)),
+            "opcodes": [code for code, name in opcodes.items() if name in rule.opcodes],
+        }
         for rule in lab.impairments
     ]
 

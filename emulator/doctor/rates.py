@@ -50,6 +50,8 @@ def _control_rules(loaded: LoadedLab, item: DataClassSettings) -> Iterator[Diagn
     yield _starvation(loaded, values, place)
     yield _sum_of_minimum_rates(loaded, values, line_rate_bps, place)
     yield _alpha_period(loaded, values, place)
+    yield _alpha_digits(values, place)
+    yield _pacer(values, place)
     if control.preset in APPROXIMATE_PRESETS:
         finding = f"{control.preset}: {APPROXIMATE_PRESETS[control.preset]}"
         yield Diagnosis(Level.WARNING, "the preset is exact", finding, "keep it in mind")
@@ -105,6 +107,36 @@ def _alpha_period(loaded: LoadedLab, values: dict[str, Sourced], place: str) -> 
         remedy = f"set {place}.alpha_update_period_ns above {interval_ns}"
         return Diagnosis(Level.WARNING, rule, finding, remedy)
     return Diagnosis(Level.GOOD, rule, finding)
+
+
+_FEWEST_DIGITS = 16
+"""Binary digits from which on a rounded estimate grows as a real one does."""
+
+
+def _alpha_digits(values: dict[str, Sourced], place: str) -> Diagnosis:
+    """Rounded down, the estimate stops growing where a step is less than its last digit."""
+    rule = "the estimate can grow to 1"
+    bits, g = int(values["alpha_fraction_bits"].value), float(values["g"].value)
+    if bits == 0 or bits >= _FEWEST_DIGITS:
+        return Diagnosis(Level.GOOD, rule, "it does")
+    one = 1 << bits
+    kept, reached = round(one * (1 - g)), 0
+    while (after := (reached * kept >> bits) + one - kept) > reached:
+        reached = after
+    if reached >= one - 1:
+        return Diagnosis(Level.GOOD, rule, "it does")
+    finding = f"with {bits} binary digits it is rounded down and stops at {reached / one:.2f}"
+    remedy = f"set {place}.alpha_fraction_bits to 0 or at least {_FEWEST_DIGITS}"
+    return Diagnosis(Level.WARNING, rule, finding, remedy)
+
+
+def _pacer(values: dict[str, Sourced], place: str) -> Diagnosis:
+    """Rule: the next packet's time follows the rate, or recovery is slept through."""
+    rule = "a waiting packet takes a changed rate"
+    if not values["rearms_pacer"].value:
+        finding = "it keeps its time: senders share unfairly, and many never slow down together"
+        return Diagnosis(Level.WARNING, rule, finding, f"set {place}.rearms_pacer=true")
+    return Diagnosis(Level.GOOD, rule, "it does")
 
 
 def _notifications(loaded: LoadedLab) -> Diagnosis:

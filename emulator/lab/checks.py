@@ -6,6 +6,7 @@ Each rule appends problems; none raises, so that a user sees all of them at once
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+import dataplane
 from dataplane.errors import Problem
 from emulator.lab.congestion import FixedRate, Swift
 from emulator.lab.documents import Document, KeyPath
@@ -24,6 +25,7 @@ from emulator.lab.impairments import directions
 from emulator.lab.interface_checks import interface_findings
 from emulator.lab.model import Lab
 from emulator.lab.namespace_rules import namespace_findings
+from emulator.lab.overrides import suggestion
 from traffic_profiles.collectives.expansion import ALGORITHMS
 
 __all__ = ["check_lab"]
@@ -254,7 +256,12 @@ def _placement(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
 
 
 def _impairments(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    known = set(dataplane.roce_opcodes().values())
     for position, rule in enumerate(lab.impairments):
+        for index, name in enumerate(rule.opcodes):
+            if name not in known:
+                path: KeyPath = ("impairments", position, "opcodes", index)
+                yield path, f"is {name}, which is no opcode", suggestion(name, sorted(known))
         if not list(directions(rule, fabric)):
             names = [link.name for link in fabric.links]
             what = f"is {rule.links}, which no link matches"

@@ -29,7 +29,9 @@ class Impairment(LabPart):
     direction: Literal["a_to_b", "b_to_a", "both"] = "both"
     """Direction: from the end that is listed first, to it, or both."""
     packets: list[_Kind] = Field(default_factory=list)
-    """Kinds of frames; none named is all but pause frames."""
+    """Kinds of frames; where these and `opcodes` name none, all but pause frames."""
+    opcodes: list[str] = Field(default_factory=list)
+    """Opcodes beside them, as the specification names them: RC_RDMA_WRITE_LAST_WITH_IMMEDIATE."""
     loss_ratio: _Ratio = 0.0
     """Share that vanishes."""
     corruption_ratio: _Ratio = 0.0

@@ -190,3 +190,8 @@ def test_an_impairment_names_directions_of_links() -> None:
     assert document["directions"] == [3]
     assert document["delay_ps"] == 5_000
     assert document["reordering_ps"] == 10_000_000
+
+
+def test_an_impairment_names_opcodes_as_the_specification_does() -> None:
+    rule = "impairments=[{opcodes: [RC_RDMA_READ_REQUEST, CNP], loss_ratio: 0.1}]"
+    assert config("single-switch", rule)["impairments"][0]["opcodes"] == [0x0C, 0x81]

@@ -215,8 +215,11 @@ pub struct LinkConfig {
 pub struct ImpairmentConfig {
     /// Directions: twice the index of the link, plus one for the direction that leaves its end b.
     pub directions: Vec<u32>,
-    /// Kinds of frames; empty is all but pause frames.
+    /// Kinds of frames; where this and `opcodes` are empty, all but pause frames.
     pub packets: Vec<PacketKind>,
+    /// Opcodes of the base transport header beside them; none if missing.
+    #[serde(default)]
+    pub opcodes: Vec<u8>,
     /// Share that vanishes.
     pub loss_ratio: f64,
     /// Share of which a bit of payload, pad or invariant CRC is flipped.

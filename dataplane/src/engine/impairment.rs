@@ -53,8 +53,7 @@ struct Direction {
 impl Direction {
     /// `None` is a loss.
     fn judge(&mut self, now_ps: u64, frame: &Frame) -> Option<Fate> {
-        let kind = kind_of(frame);
-        let Some(rule) = self.rules.iter().find(|rule| applies(rule, kind)) else {
+        let Some(rule) = self.rules.iter().find(|rule| applies(rule, frame)) else {
             self.last_ps = self.last_ps.max(now_ps);
             return Some(Fate { at_ps: self.last_ps, copy_ps: None, is_corrupted: false });
         };
@@ -208,11 +207,14 @@ fn direction_of(config: &JobConfig, direction: u32) -> Option<Box<Direction>> {
     }))
 }
 
-fn applies(rule: &ImpairmentConfig, kind: PacketKind) -> bool {
-    match rule.packets.is_empty() {
-        true => kind != PacketKind::Pause,
-        false => rule.packets.contains(&kind),
+fn applies(rule: &ImpairmentConfig, frame: &Frame) -> bool {
+    let kind = kind_of(frame);
+    if rule.packets.is_empty() && rule.opcodes.is_empty() {
+        return kind != PacketKind::Pause;
     }
+    let has_opcode =
+        matches!(frame, Frame::Roce(packet) if rule.opcodes.contains(&packet.bth.opcode.0));
+    has_opcode || rule.packets.contains(&kind)
 }
 
 fn kind_of(frame: &Frame) -> PacketKind {

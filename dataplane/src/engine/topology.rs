@@ -255,6 +255,7 @@ mod tests {
             let rule = ImpairmentConfig {
                 directions: vec![0],
                 packets: vec![],
+                opcodes: vec![],
                 loss_ratio: 0.0,
                 corruption_ratio: 0.0,
                 duplication_ratio: 0.0,

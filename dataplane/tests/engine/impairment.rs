@@ -16,6 +16,7 @@ fn from_nic_0() -> ImpairmentConfig {
     ImpairmentConfig {
         directions: vec![0],
         packets: Vec::new(),
+        opcodes: Vec::new(),
         loss_ratio: 0.0,
         corruption_ratio: 0.0,
         duplication_ratio: 0.0,
@@ -135,4 +136,30 @@ fn the_same_seed_brings_the_same_misfortune() {
     let mut other = pair();
     other.0.seed = 2;
     assert_ne!(deliver(other, rule()).world().now_ps(), once.world().now_ps());
+}
+
+#[test]
+fn a_rule_may_name_single_opcodes() {
+    // RC_RDMA_WRITE_LAST_WITH_IMMEDIATE, of which a message has one.
+    let last = ImpairmentConfig { opcodes: vec![0x09], delay_ps: PS_PER_US, ..from_nic_0() };
+    let emulation = deliver(pair(), vec![last.clone()]);
+    let expected = ImpairmentCounters { packets: 1, delayed: 1, ..Default::default() };
+    assert_eq!(counters(&emulation), expected);
+    let middle = ImpairmentConfig { opcodes: vec![0x07], loss_ratio: 0.02, ..from_nic_0() };
+    let both = counters(&deliver(pair(), vec![middle, last]));
+    assert!(both.lost > 0 && both.packets > PACKETS - 1, "the first packet is of neither");
+}
+
+#[test]
+fn opcodes_and_kinds_of_a_rule_add_up() {
+    let rule = ImpairmentConfig {
+        directions: vec![1],
+        packets: vec![PacketKind::Cnp],
+        opcodes: vec![0x11],
+        ..from_nic_0()
+    };
+    let emulation = deliver(pair(), vec![rule]);
+    let of_directions = emulation.world().medium().impairments();
+    assert_eq!(of_directions.len(), 1, "acknowledgements go from end b");
+    assert!(of_directions[0].1.packets > 0);
 }

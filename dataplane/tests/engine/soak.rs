@@ -44,6 +44,7 @@ fn fabric(loss_recovery: LossRecovery) -> FabricBuilder {
     job.impairments = vec![ImpairmentConfig {
         directions: (0..2 * job.links.len() as u32).collect(),
         packets: Vec::new(),
+        opcodes: Vec::new(),
         loss_ratio: MISFORTUNE_RATIO,
         corruption_ratio: MISFORTUNE_RATIO,
         duplication_ratio: MISFORTUNE_RATIO,

@@ -106,6 +106,7 @@ def test_kmin_above_kmax_names_the_option_that_did_it() -> None:
         ("traffic_classes.cnp.dscp=26", "give one DSCP one priority"),
         ("dcqcn.min_rate_bps=500000000000", "above the slowest NIC link"),
         ("dcqcn.rpg_gd=16", "from 0 to 15"),
+        ("impairments=[{opcodes: [RC_SEND_LATS]}]", "did you mean RC_SEND_LAST?"),
         ("np.cnp_dscp=64", "from 0 to 63"),
         ("dcqcn.dce_tcp_g=1024", "from 0 to 1023"),
         ("congestion_control={algorithm: swift, max_window_packets: 1}", "is 10, and max_window"),

@@ -100,26 +100,23 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--write", action="store_true", help="keep the result in the repository")
     options = parser.parse_args()
-    cases = [
-        measure(control, *job, Path(directory))
-        for control in CONTROLS
-        for job in JOBS
-        for directory in [tempfile.mkdtemp(prefix="rankwire-bench-")]
-    ]
+    cases = [measure(control, *job) for control in CONTROLS for job in JOBS]
     document = as_document(cases)
     if options.write:
         keep(document)
     return tell(report(cases, document), is_json=options.json)
 
 
-def measure(control: str, lab: str, profile: str, size_scale: float, place: Path) -> Case:
+def measure(control: str, lab: str, profile: str, size_scale: float) -> Case:
     """Predict one job both ways."""
     sides, walls = [], []
-    for model in ("packets", "fluid"):
-        records, wall_s = predicted(lab, CONTROLS[control], profile, size_scale, model, place)
-        sides.append(records)
-        walls.append(wall_s)
-    matched = matched_collectives(sides[0], sides[1])
+    with tempfile.TemporaryDirectory(prefix="rankwire-") as directory:
+        for model in ("packets", "fluid"):
+            place = Path(directory) / model
+            records, wall_s = predicted(lab, CONTROLS[control], profile, size_scale, model, place)
+            sides.append(records)
+            walls.append(wall_s)
+        matched = matched_collectives(sides[0], sides[1])
     return Case(control, lab, profile, size_scale, matched, (walls[0], walls[1]))
 
 
@@ -131,7 +128,7 @@ def predicted(
     start_s = time.perf_counter()
     engine = predict(job)
     wall_s = time.perf_counter() - start_s
-    return store(place / model, job, engine, run_document(job, "predict", {})), wall_s
+    return store(place, job, engine, run_document(job, "predict", {})), wall_s
 
 
 def as_document(cases: Sequence[Case]) -> dict[str, Any]:

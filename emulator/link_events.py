@@ -128,7 +128,7 @@ def _operations(moment: str, chosen: list[tuple[Program, NDArray[np.int64]]]) ->
     operations = [
         {"rank": program.rank, "op": int(op)}
         for program, ops in chosen
-        for op in (_first(program, ops) if is_start else ops)
+        for op in (_first(program, ops) if is_start else _last(program, ops))
     ]
     return {"kind": "first_start" if is_start else "last_end", "operations": operations}
 
@@ -143,3 +143,12 @@ def _first(program: Program, ops: NDArray[np.int64]) -> NDArray[np.int64]:
     ]
     first: NDArray[np.int64] = ops[~np.array(waits, dtype=bool)]
     return first
+
+
+def _last(program: Program, ops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those that none of the others waits for: the last to end is among them."""
+    is_awaited = np.zeros(len(program), dtype=bool)
+    for op in ops:
+        is_awaited[program.deps[program.dep_offsets[op] : program.dep_offsets[op + 1]]] = True
+    last: NDArray[np.int64] = ops[~is_awaited[ops]]
+    return last

@@ -77,9 +77,9 @@ def _of_link(
 ) -> Iterator[str]:
     falls = [row for row in happened if row["happened"] == "down"]
     if falls:
-        times = "once" if len(falls) == 1 else f"{count_text(len(falls))} times"
+        times = "once, at" if len(falls) == 1 else f"{count_text(len(falls))} times, first at"
         yield (
-            f"link {name} went down {times}, first at {duration_text(falls[0]['time_ns'])}, and "
+            f"link {name} went down {times} {duration_text(falls[0]['time_ns'])}, and "
             f"was down for {duration_text(_down_ns(happened, end_ns))}: {count_text(lost)} packets "
             "on it and before it were lost"
         )

@@ -12,6 +12,7 @@ impl Switch {
         self.ports[usize::from(port)].is_down = true;
         for priority in 0..PRIORITIES as u8 {
             self.discard_queue(now_ps, port, priority, DropCause::LinkDown);
+            self.pauses.end(now_ps, port, priority);
         }
         self.ports[usize::from(port)].scheduler.restart(now_ps);
         self.serve_owing(now_ps, outputs);

@@ -55,7 +55,7 @@ pub struct Switch {
     /// Seed of the random number that each packet has at this switch.
     marking_seed: u64,
     watchdog: Option<Watchdog>,
-    pauses: PauseLog,
+    pub(super) pauses: PauseLog,
     /// Ports whose pause frames became due while another port was served.
     owing_ports: Vec<u16>,
 }

@@ -5,6 +5,7 @@ It knows the engine, the job and the agent's own file; topics and connections ar
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from emulator.control.reach import read_routes
 __all__ = ["AgentRun"]
 
 _STOP_TIMEOUT_S: Final = 5.0
+_FARTHEST_START_S: Final = 60.0
+"""From now to the start either way; the controller chooses one a few seconds ahead."""
 _BLOCKED_LIMIT: Final = 64
 
 
@@ -173,7 +176,11 @@ class AgentRun:
     async def _start(self, desired: DesiredState) -> None:
         if desired.start_realtime_ns is None:
             raise MalformedMessage("no instant to start at")
-        self._prepared_engine().start(monotonic_instant_ns(desired.start_realtime_ns))
+        instant_ns = monotonic_instant_ns(desired.start_realtime_ns)
+        away_s = (instant_ns - time.monotonic_ns()) * 1e-9
+        if abs(away_s) > _FARTHEST_START_S:
+            raise RunError(f"the start is {away_s:.0f} s away: a clock was set meanwhile")
+        self._prepared_engine().start(instant_ns)
         self._has_run = True
         self._state = State.RUNNING
 

@@ -107,7 +107,8 @@ class Collection:
         return AgentReport(
             name=agent.name,
             nodes=agent.nodes,
-            clock=agent.clock,
+            clock=agent.clock_at_start or agent.clock,
+            clock_change_ns=agent.clock_change_ns,
             dropped_messages=agent.dropped_messages,
             lateness=part.get("lateness", {}),
             has_records="records" in part,

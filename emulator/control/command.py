@@ -65,6 +65,8 @@ class Command:
         """Choose emulated time 0: far enough ahead for every agent to hear of it before."""
         lead_s = _START_LEAD_S + _START_LEAD_PER_AGENT_S * len(self._roster.agents)
         self.start_realtime_ns = time.time_ns() + round(lead_s * 1e9)
+        for agent in self._roster.agents.values():
+            agent.clock_at_start = agent.clock
 
     async def beat(self, *, gone: bool = False) -> None:
         """Send one heartbeat, or the last one."""
@@ -84,7 +86,8 @@ class Command:
     def _start_of(self, agent: AgentStatus) -> int | None:
         if self.start_realtime_ns is None:
             return None
-        return self.start_realtime_ns + (agent.clock.correction_ns if agent.clock else 0)
+        clock = agent.clock_at_start
+        return self.start_realtime_ns + (clock.correction_ns if clock else 0)
 
 
 def farewell_will(run: str) -> Will:

@@ -45,7 +45,10 @@ class AgentReport:
     name: str
     nodes: Sequence[str]
     clock: ClockEstimate | None
-    """Its CLOCK_REALTIME against the controller's, None if it never answered."""
+    """Its CLOCK_REALTIME against the controller's when the start was chosen, None if it never
+    answered."""
+    clock_change_ns: int | None
+    """How far it moved from then to the last exchange."""
     dropped_messages: int
     """Malformed messages that it dropped."""
     lateness: Mapping[str, Any]
@@ -88,6 +91,7 @@ def _agent_as_dict(agent: AgentReport) -> dict[str, Any]:
         "clock_offset_ns": agent.clock.offset_ns if agent.clock else None,
         "clock_uncertainty_ns": agent.clock.uncertainty_ns if agent.clock else None,
         "clock_samples": agent.clock.samples if agent.clock else 0,
+        "clock_change_ns": agent.clock_change_ns,
         "dropped_messages": agent.dropped_messages,
         "lateness": _plain(agent.lateness),
         "has_records": agent.has_records,

@@ -44,6 +44,8 @@ class AgentStatus:
     actual: ActualState | None = None
     heard_s: float | None = None
     clock_samples: deque[ClockSample] = field(default_factory=lambda: deque(maxlen=_CLOCK_SAMPLES))
+    clock_at_start: ClockEstimate | None = None
+    """Its clock as it was when the start was chosen: later ones may have been set meanwhile."""
     snapshot: dict[str, Any] | None = None
     completed: list[dict[str, Any]] = field(default_factory=list)
     """Every report of completed operations; they stand in for records that never come."""
@@ -58,6 +60,16 @@ class AgentStatus:
     def clock(self) -> ClockEstimate | None:
         """Its clock against the controller's."""
         return estimate(self.clock_samples) if self.clock_samples else None
+
+    @property
+    def clock_change_ns(self) -> int | None:
+        """How far its clock has moved against the controller's since the start was chosen.
+
+        None if it has not answered. More than the uncertainty: one of the clocks was set.
+        """
+        if self.clock_at_start is None or not self.clock_samples:
+            return None
+        return self.clock_samples[-1].offset_ns - self.clock_at_start.offset_ns
 
     def is_present(self, now_s: float) -> bool:
         """Return whether the agent can be expected to answer."""

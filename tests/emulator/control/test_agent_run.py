@@ -1,15 +1,19 @@
 """One run as an agent sees it, with an engine that the test chooses; no broker."""
 
 import asyncio
+import json
+import time
+from unittest.mock import MagicMock
 
 import pytest
 
 from emulator.control.agent_config import AgentConfig
 from emulator.control.agent_run import AgentRun
+from emulator.control.assignment import Topology, wire_ends
 from emulator.control.blobs import serve_blobs
 from emulator.control.engine import Engine
 from emulator.control.job_document import JobDocument
-from emulator.control.messages import ActualState, DesiredState, Phase, State
+from emulator.control.messages import ActualState, DesiredState, Phase, State, WireAddress
 from tests.emulator.control.test_agent_limits import plan
 
 CONFIG = AgentConfig.model_validate({"name": "agent-0", "broker": "mqtt://127.0.0.1"})
@@ -48,3 +52,35 @@ def test_an_engine_of_another_version_fails_the_agent_and_never_ends_it(failure:
     assert repr(failure) in actual.reason
     assert actual.reason.startswith("prepare: ")
     assert "same rankwire" in actual.reason
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_start_that_is_far_away_fails_with_the_likely_cause(hours: int) -> None:
+    """A clock was set between the comparison of the clocks and the start."""
+
+    async def scenario() -> ActualState:
+        current = AgentRun(CONFIG, "1" * 64, lambda *_: MagicMock(bind=dict))
+        async with serve_blobs(lambda *_: None) as server:
+            desired = DesiredState(
+                revision=1,
+                phase=Phase.START,
+                job=server.offer(plan().document("agent-0").encode()),
+                token=server.token,
+                start_realtime_ns=time.time_ns() + hours * 3600 * 10**9,
+                peers={
+                    end: WireAddress(address="127.0.0.1", port=9)
+                    for end in wire_ends(Topology(json.loads(plan().config_json)), carried())
+                },
+            )
+            while await current.approach(desired) and current.state is not State.FAILED:
+                pass
+        return current.actual()
+
+    actual = asyncio.run(scenario())
+    assert actual.state is State.FAILED
+    assert f"the start is {hours * 3600} s away: a clock was set" in actual.reason
+
+
+def carried() -> set[str]:
+    """Return the nodes of the agent."""
+    return set(plan().agents["agent-0"])

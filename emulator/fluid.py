@@ -43,10 +43,6 @@ def model_warnings(config: Mapping[str, Any]) -> Sequence[str]:
     warnings = []
     if config["impairments"]:
         warnings.append("flows meet none of the lab's impairments")
-    if config["events"]:
-        warnings.append(
-            "no link goes down or changes its rate: flows meet none of the lab's events"
-        )
     modes = {switch["path_selection"]["mode"] for switch in config["switches"]}
     if modes & _SPREADING:
         warnings.append(

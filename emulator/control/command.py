@@ -3,6 +3,7 @@
 It knows the plan and what agents have reported; when to say what is the business of `controller`.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -48,18 +49,21 @@ class Command:
         self._revision += 1
         if phase is Phase.CONNECT:
             self._peers = _opposite_ends(self._roster.agents.values())
-        for name, agent in self._roster.agents.items():
-            desired = DesiredState(
-                revision=self._revision,
-                phase=phase,
-                job=self.jobs.get(name),
-                peers=dict(self._peers.get(name, {})),
-                start_realtime_ns=self._start_of(agent),
-                records_url=self.records_urls.get(name),
-                token=self._token,
-            )
-            topic = topics.desired(self._run, name)
-            await self._transport.publish(topic, encode(desired), retain=True)
+        await self._publish_retained(
+            (topics.desired(self._run, agent.name), encode(self._desired(agent, phase)))
+            for agent in self._roster.agents.values()
+        )
+
+    def _desired(self, agent: AgentStatus, phase: Phase) -> DesiredState:
+        return DesiredState(
+            revision=self._revision,
+            phase=phase,
+            job=self.jobs.get(agent.name),
+            peers=dict(self._peers.get(agent.name, {})),
+            start_realtime_ns=self._start_of(agent),
+            records_url=self.records_urls.get(agent.name),
+            token=self._token,
+        )
 
     def choose_start(self) -> None:
         """Choose emulated time 0: far enough ahead for every agent to hear of it before."""
@@ -79,9 +83,16 @@ class Command:
 
     async def clear(self) -> None:
         """Remove the retained messages of the run from the broker."""
-        for name in self._roster.agents:
-            for topic in (topics.desired, topics.actual):
-                await self._transport.publish(topic(self._run, name), b"", retain=True)
+        await self._publish_retained(
+            (topic(self._run, name), b"")
+            for name in self._roster.agents
+            for topic in (topics.desired, topics.actual)
+        )
+
+    async def _publish_retained(self, messages: Iterable[tuple[str, bytes]]) -> None:
+        """Publish all at once: one after the other, each would wait for its acknowledgement."""
+        publish = self._transport.publish
+        await asyncio.gather(*(publish(topic, text, retain=True) for topic, text in messages))
 
     def _start_of(self, agent: AgentStatus) -> int | None:
         if self.start_realtime_ns is None:

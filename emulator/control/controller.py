@@ -41,6 +41,8 @@ _TICK_S: Final = 0.05
 _REPORT_INTERVAL_S: Final = 0.5
 _CLOCK_EXCHANGES: Final = 8
 _CLOCK_TIMEOUT_S: Final = 1.0
+_CLOCK_INTERVAL_PER_AGENT_S: Final = 0.001
+"""At most a thousand answers per second, as long as that leaves ten exchanges."""
 _STOP_TIMEOUT_S: Final = 20.0
 _LAST_UPLOADS_TIMEOUT_S: Final = 6.0
 """Agents that have lost the broker stop within 2 s and then have 4 s to put their records."""
@@ -213,11 +215,12 @@ class Controller:
         """Exchange a few heartbeats in quick succession; a late agent is not waited for."""
         deadline_s = time.monotonic() + _CLOCK_TIMEOUT_S
         agents = self._roster.agents.values()
+        interval_s = min(max(_TICK_S / 5, _CLOCK_INTERVAL_PER_AGENT_S * len(agents)), _TICK_S * 2)
         while time.monotonic() < deadline_s:
             if all(len(agent.clock_samples) >= _CLOCK_EXCHANGES for agent in agents):
                 return
             await command.beat()
-            await asyncio.sleep(_TICK_S / 5)
+            await asyncio.sleep(interval_s)
 
     def _check_faults(self) -> None:
         if self._interrupted:

@@ -2,9 +2,12 @@
 
 import fnmatch
 import ipaddress
+import logging
+import re
 import socket
+import stat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
@@ -19,6 +22,9 @@ __all__ = ["AgentConfig", "read_agent_config"]
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 Name = Annotated[str, Field(pattern=rf"^{NAME_PATTERN}$")]
 
+_LOG: Final = logging.getLogger(__name__)
+_LOGIN_WITH_PASSWORD: Final = re.compile(r"//[^/@]*:[^/]*@")
+_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 _LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 
 
@@ -114,9 +120,18 @@ def read_agent_config(path: Path) -> AgentConfig:
         what = f"is not YAML ({type(error).__name__})"
         raise InputError(Problem(str(path), what, "see docs/control.md")) from None
     try:
-        return AgentConfig.model_validate(document)
+        config = AgentConfig.model_validate(document)
     except ValidationError as error:
         raise InputError(*_problems(path, error)) from None
+    _look_at_mode(path, config)
+    return config
+
+
+def _look_at_mode(path: Path, config: AgentConfig) -> None:
+    """Warn of a password that others can read."""
+    has_password = _LOGIN_WITH_PASSWORD.search(config.broker.get_secret_value())
+    if has_password and path.stat().st_mode & _OTHERS:
+        _LOG.warning("%s holds a password and others can read it: chmod 600", path)
 
 
 def _problems(path: Path, error: ValidationError) -> list[Problem]:

@@ -72,6 +72,26 @@ def test_a_bad_file_does_not_show_its_password(tmp_path: Path, text: str) -> Non
     assert "very-secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("mode", "broker", "warned"),
+    [
+        (0o644, BROKER, True),
+        (0o640, BROKER, True),
+        (0o600, BROKER, False),
+        (0o644, "mqtt://user@127.0.0.1:1883", False),
+    ],
+)
+def test_a_password_that_others_can_read_is_told(
+    tmp_path: Path, mode: int, broker: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without showing it."""
+    path = written(tmp_path, f"name: a\nbroker: {broker}\n")
+    path.chmod(mode)
+    read_agent_config(path)
+    assert ("others can read it" in caplog.text) is warned
+    assert "very-secret" not in caplog.text
+
+
 def test_the_password_is_not_shown() -> None:
     """Neither by repr nor by str."""
     config = AgentConfig(name="a", broker=BROKER)

@@ -229,6 +229,7 @@ def test_an_unreachable_broker_is_one_line_and_exit_status_2(tmp_path: Path) -> 
         port = probe.getsockname()[1]
     config = tmp_path / "agent.yaml"
     config.write_text(f"name: a\nbroker: mqtt://u:very-secret@127.0.0.1:{port}\n")
+    config.chmod(0o600)
     result = subprocess.run(
         [sys.executable, "-m", "emulator", "agent", "--config", config],
         capture_output=True,

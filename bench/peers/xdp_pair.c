@@ -242,7 +242,11 @@ int main(int argc, char **argv) {
     struct sockaddr_xdp place = {.sxdp_family = AF_XDP,
                                  .sxdp_flags = XDP_USE_SG,
                                  .sxdp_ifindex = (uint32_t)interface};
-    if (bind(fd, (struct sockaddr *)&place, sizeof place)) fail("bind");
+    /* A queue becomes free some time after the socket that had it is closed. */
+    for (int n = 0; bind(fd, (struct sockaddr *)&place, sizeof place); n++) {
+        if (errno != EBUSY || n == 100) fail("bind");
+        usleep(20000);
+    }
     if (!is_sender) {
         attach(interface, fd);
         receive_all(fd, rx, fill, atof(argv[4]));

@@ -46,6 +46,8 @@ pub struct XdpPort {
     /// Frames of `ends` that have gone.
     sent: usize,
     whole: Vec<u8>,
+    /// The kernel has not been told of the last frames.
+    is_pushed: bool,
     counters: PortCounters,
 }
 
@@ -82,6 +84,7 @@ impl XdpPort {
             ends: Vec::new(),
             sent: 0,
             whole: Vec::new(),
+            is_pushed: false,
             counters: PortCounters::default(),
         })
     }
@@ -90,6 +93,12 @@ impl XdpPort {
     fn ends_of(&self, destination: Ipv4Addr) -> Option<Ends> {
         let next_hop = *self.next_hops.get(&destination)?;
         Some(Ends { address: self.address, mac: self.interface.mac, next_hop })
+    }
+
+    fn count_sent(&mut self, bytes: usize) {
+        self.counters.frames_sent += 1;
+        self.counters.bytes_sent += bytes as u64;
+        self.is_pushed = true;
     }
 
     fn max_frame_bytes(&self) -> u32 {
@@ -193,6 +202,10 @@ impl Port for XdpPort {
         };
         let mut header = [0; HEADERS_BYTES];
         put_header(&mut header, &ends, flow, view.identification, view.datagram.len());
+        if self.waiting() == 0 && self.socket.push(&header, view.datagram) {
+            self.count_sent(header.len() + view.datagram.len());
+            return Ok(());
+        }
         self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(view.datagram);
         self.ends.push(self.bytes.len());
@@ -208,15 +221,14 @@ impl Port for XdpPort {
             let (first, mut start) =
                 (self.sent, if self.sent == 0 { 0 } else { self.ends[self.sent - 1] });
             while let Some(&end) = self.ends.get(self.sent) {
-                if !self.socket.push(&self.bytes[start..end]) {
+                if !self.socket.push(&self.bytes[start..end], &[]) {
                     break;
                 }
-                self.counters.frames_sent += 1;
-                self.counters.bytes_sent += (end - start) as u64;
+                self.count_sent(end - start);
                 self.sent += 1;
                 start = end;
             }
-            self.counters.bursts_sent += u64::from(self.sent > first);
+            self.counters.bursts_sent += u64::from(std::mem::take(&mut self.is_pushed));
             let is_waiting = match self.socket.flush() {
                 Ok(is_waiting) => is_waiting,
                 Err(_) => {

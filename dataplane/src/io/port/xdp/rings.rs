@@ -11,11 +11,15 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Bytes of a chunk of memory: a frame has one or several.
 pub const CHUNK_BYTES: usize = 4096;
 /// Entries of each ring.
 pub const RING_ENTRIES: u32 = 2048;
+/// One second for a queue to become free.
+const BIND_TRIES: u32 = 50;
+const BIND_EVERY: Duration = Duration::from_millis(20);
 /// Chunks for frames that come, then as many for frames that go.
 const CHUNKS: usize = 2 * RING_ENTRIES as usize;
 
@@ -216,25 +220,31 @@ impl XdpSocket {
         }
         made.fill.submit();
         poll_busily(&made.socket, options.busy_poll_us)?;
-        bind(&made.socket, options)?;
+        bind_patiently(&made.socket, options)?;
         Ok(made)
     }
 
-    /// Queue a frame; false if there is no room for it now.
-    pub fn push(&mut self, frame: &[u8]) -> bool {
-        let parts = frame.len().div_ceil(CHUNK_BYTES);
+    /// Queue a frame, given in two pieces one behind the other; false if there is no room for it now.
+    pub fn push(&mut self, first: &[u8], second: &[u8]) -> bool {
+        let bytes = first.len() + second.len();
+        let parts = bytes.div_ceil(CHUNK_BYTES);
         if self.free.len() < parts || (self.transmit.room() as usize) < parts {
             return false;
         }
-        for (index, part) in frame.chunks(CHUNK_BYTES).enumerate() {
+        for start in (0..bytes).step_by(CHUNK_BYTES) {
+            let end = bytes.min(start + CHUNK_BYTES);
             let Some(addr) = self.free.pop() else { return false };
-            // SAFETY: the chunk is ours until the kernel completes it, and the part fits.
-            unsafe {
+            // SAFETY: the chunk is ours until the kernel completes it, and no other slice of it lives.
+            let chunk = unsafe {
                 let place = self.memory.start.as_ptr().add(addr as usize);
-                place.copy_from_nonoverlapping(part.as_ptr(), part.len());
-            }
-            let options = if index + 1 < parts { libc::XDP_PKT_CONTD } else { 0 };
-            self.transmit.put(libc::xdp_desc { addr, len: part.len() as u32, options });
+                std::slice::from_raw_parts_mut(place, end - start)
+            };
+            let of_first = &first[start.min(first.len())..end.min(first.len())];
+            let [from, to] = [start, end].map(|at| at.saturating_sub(first.len()));
+            chunk[..of_first.len()].copy_from_slice(of_first);
+            chunk[of_first.len()..].copy_from_slice(&second[from..to]);
+            let options = if end < bytes { libc::XDP_PKT_CONTD } else { 0 };
+            self.transmit.put(libc::xdp_desc { addr, len: (end - start) as u32, options });
         }
         true
     }
@@ -400,6 +410,19 @@ fn poll_busily(socket: &OwnedFd, busy_poll_us: u32) -> io::Result<()> {
         socket::set_option(socket, libc::SOL_SOCKET, option, value)?;
     }
     Ok(())
+}
+
+/// The kernel gives a queue back some time after a socket is closed.
+fn bind_patiently(socket: &OwnedFd, options: XdpOptions) -> io::Result<()> {
+    for _ in 0..BIND_TRIES {
+        match bind(socket, options) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(BIND_EVERY);
+            }
+            bound => return bound,
+        }
+    }
+    bind(socket, options)
 }
 
 fn bind(socket: &OwnedFd, options: XdpOptions) -> io::Result<()> {

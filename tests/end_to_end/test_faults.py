@@ -111,14 +111,14 @@ def test_a_link_that_goes_down_for_good_is_named_with_who_waits_for_whom(tmp_pat
     """After the retries of the queue pairs that use it."""
     result = rankwire(
         *(*SMALL, "--out=kept", "--set", "agents.count=2"),
-        *("--set", "events=[{links: host3-*, change: down, at_ns: 20000}]"),
+        *("--set", "events=[{links: host3-*, change: down, at_ns: 12000}]"),
         *("--set", "transport.retry_count=2"),
         *("--set", "transport.retransmission_timeout_ns=100000"),
         directory=tmp_path,
     )
     assert result.status == 1
     assert "queue pairs failed" in result.err
-    assert "link host3-leaf0 is down since 20.000 us" in result.err
+    assert "link host3-leaf0 is down since 12.000 us" in result.err
     assert " waits for rank " in result.err or " sends to rank 3 on host3" in result.err
     facts = load(tmp_path / "kept").run
     assert 0 < facts["ops_done"] < facts["ops_total"]

@@ -161,6 +161,7 @@ def test_a_flood_is_dropped_and_the_agent_goes_on(tmp_path: Path) -> None:
         for number in range(4000):
             topic = topics.controller_heartbeat(f"flood-{number}")
             await hand.transport.publish(topic, beat, qos=0)
+        await asyncio.sleep(1.5)  # until it looks at messages again
         await hand.ask(Phase.RELEASE)
         await hand.reach(State.IDLE)
         async with puppet(_.broker, "run-2") as following:

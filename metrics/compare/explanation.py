@@ -5,7 +5,7 @@ from typing import Any
 
 from metrics.compare.sides import Totals
 from metrics.fluid import fluid_label, is_fluid
-from metrics.presentation import count_text, duration_text, share_text
+from metrics.presentation import count_text, duration_text
 from metrics.records import RunRecords
 
 __all__ = ["explanations"]
@@ -74,7 +74,7 @@ def _lateness(run: Mapping[str, Any]) -> Iterator[str]:
         if late := lateness.get("late_frames"):
             late_ns = lateness["frame_max_ns"]
             yield (
-                f"{share_text(late / lateness['frames'])} of the frames to agent {agent['name']} "
-                f"came after their time, by at most {duration_text(late_ns)} (wall), "
-                f"{duration_text(late_ns / dilation)} emulated; every other frame came in time."
+                f"{count_text(late)} of {count_text(lateness['frames'])} frames to agent "
+                f"{agent['name']} came after their time, by at most {duration_text(late_ns)} "
+                f"(wall), {duration_text(late_ns / dilation)} emulated; all others came in time."
             )

@@ -22,7 +22,7 @@ def test_marks_and_lateness_are_named(record: Callable[..., RunRecords]) -> None
     marks = next(text for text in result.explanations if text.startswith("ECN marks"))
     assert marks.endswith("in predict, 0 in run.")
     late = next(text for text in result.explanations if "agent agent-0" in text)
-    assert late.startswith("run: 1.5 % of the frames to agent agent-0 came after their time")
+    assert late.startswith("run: 30 of 2\u202f000 frames to agent agent-0 came after their time")
     assert "by at most 400.0 µs (wall), 200.0 ns emulated;" in late
 
 

@@ -12,13 +12,11 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "peer.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -28,26 +26,6 @@
 #endif
 
 enum { PORT = 4791, BUFFER = 65536, SOCKET_BYTES = 8 << 20, MOST_SEGMENTS = 64, SILENCE_MS = 300 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static void tell(unsigned long long datagrams, double seconds) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    double processor = used.ru_utime.tv_sec + used.ru_utime.tv_usec * 1e-6 + used.ru_stime.tv_sec +
-                       used.ru_stime.tv_usec * 1e-6;
-    printf("{\"datagrams\": %llu, \"seconds\": %.6f, \"processor_s\": %.6f}\n", datagrams, seconds,
-           processor);
-}
 
 static void send_all(int fd, const struct sockaddr_in *to, int bytes, double seconds) {
     static char buffer[BUFFER];

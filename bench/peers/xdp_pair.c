@@ -8,23 +8,19 @@
  * to the socket. Prints datagrams, seconds and processor seconds as one JSON object.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/bpf.h>
-#include <linux/if_ether.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>
 #include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "frame.h"
+#include "peer.h"
 
 #ifndef XDP_USE_SG
 #define XDP_USE_SG (1 << 4)
@@ -45,54 +41,6 @@ struct ring {
     uint32_t *producer, *consumer;
     char *entries;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static void tell(unsigned long long datagrams, double seconds) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    double processor = used.ru_utime.tv_sec + used.ru_utime.tv_usec * 1e-6 + used.ru_stime.tv_sec +
-                       used.ru_stime.tv_usec * 1e-6;
-    printf("{\"datagrams\": %llu, \"seconds\": %.6f, \"processor_s\": %.6f}\n", datagrams, seconds,
-           processor);
-}
-
-static void put16(uint8_t *at, unsigned value) {
-    at[0] = value >> 8;
-    at[1] = value & 0xff;
-}
-
-static void put_headers(uint8_t *frame, char **words, int bytes) {
-    unsigned mac[6];
-    sscanf(words[0], "%x:%x:%x:%x:%x:%x", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5);
-    for (int n = 0; n < 6; n++) frame[n] = mac[n];
-    frame[6] = 2;
-    put16(frame + 12, ETH_P_IP);
-    uint8_t *ip = frame + 14;
-    ip[0] = 0x45;
-    put16(ip + 2, 28 + bytes);
-    ip[6] = 0x40;
-    ip[8] = 64;
-    ip[9] = 17;
-    inet_pton(AF_INET, words[1], ip + 12);
-    inet_pton(AF_INET, words[2], ip + 16);
-    unsigned sum = 0;
-    for (int n = 0; n < 20; n += 2) sum += ip[n] << 8 | ip[n + 1];
-    while (sum >> 16) sum = (sum & 0xffff) + (sum >> 16);
-    put16(ip + 10, ~sum & 0xffff);
-    put16(ip + 20, 0xC000);
-    put16(ip + 22, 4791);
-    put16(ip + 24, 8 + bytes);
-}
 
 static int bpf(int command, union bpf_attr *attr) {
     int result = (int)syscall(SYS_bpf, command, attr, sizeof *attr);

@@ -1,13 +1,11 @@
 //! Many datagrams per system call: `sendmmsg` and `recvmmsg` with their scatter lists.
-//!
-//! The only module that hands pointers to the kernel.
 #![allow(unsafe_code)]
 
+use super::receive_call::{realtime_ns, receive_waiting};
 use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::null_mut;
 
 /// Datagrams per call.
 pub const BATCH: usize = 64;
@@ -71,18 +69,8 @@ impl ReceiveBatch {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             header.msg_hdr.msg_controllen = size_of::<ControlBytes>();
         }
-        // SAFETY: `headers` has BATCH elements whose pointers lead to live buffers of the lengths
-        // they name; the kernel keeps none of them.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                BATCH as u32,
-                libc::MSG_DONTWAIT,
-                null_mut(),
-            )
-        };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        // SAFETY: the pointers in `headers` lead to live buffers of the lengths they name.
+        unsafe { receive_waiting(socket, &mut self.headers) }
     }
 
     /// Datagram `index` of the last call.
@@ -93,21 +81,9 @@ impl ReceiveBatch {
         let start = index * MAX_FRAME_BYTES;
         Datagram {
             source: from_raw(&self.names[index]),
-            realtime_ns: self.realtime_ns(index),
+            realtime_ns: realtime_ns(&self.controls[index], header.msg_hdr.msg_controllen),
             bytes: (!is_cut).then(|| &self.bytes[start..start + length]),
         }
-    }
-
-    /// The time in the control message, which has the layout of `cmsghdr` and `timespec`: length,
-    /// level and type, seconds, nanoseconds.
-    fn realtime_ns(&self, index: usize) -> Option<u64> {
-        if self.headers[index].msg_hdr.msg_controllen < 4 * size_of::<u64>() {
-            return None;
-        }
-        let [_, level_and_type, seconds, nanoseconds, ..] = self.controls[index];
-        let [level, kind] = [level_and_type as u32 as i32, (level_and_type >> 32) as i32];
-        let is_time = level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS;
-        is_time.then(|| seconds * 1_000_000_000 + nanoseconds)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod poll;
 pub mod port;
 pub mod ports;
 pub mod pump;
+mod receive_call;
 pub mod socket;
 pub mod wall_clock;
 mod wall_loop;

@@ -11,7 +11,7 @@ use super::neighbour;
 use super::netlink::{Mac, Netlink};
 use super::packet_receive::PacketReceiver;
 use super::packet_send::{Ends, send, send_singly};
-use super::view::{View, ViewError, view};
+use super::view::{View, ViewError, view_own};
 use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{packet_socket, path};
 use crate::io::socket;
@@ -114,13 +114,7 @@ impl Port for PacketPort {
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
         let max_bytes = self.interface.mtu_bytes + ETHERNET_BYTES as u32;
-        if frame.len() > max_bytes as usize {
-            return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
-        }
-        let view = view(frame).ok_or(ViewError::NotRoce)?;
-        if view.source != self.address {
-            return Err(ViewError::Source(view.source));
-        }
+        let view = view_own(frame, self.address, max_bytes)?;
         match self.next_hops.contains_key(&view.destination) {
             true => Ok(view),
             false => Err(ViewError::Destination(view.destination)),

@@ -5,6 +5,7 @@
 //! part, over the end of the part before, which has been looked at by then.
 #![allow(unsafe_code)]
 
+use super::super::receive_call::{realtime_ns, receive_waiting};
 use super::packet_send::{GSO_UDP_L4, VNET_BYTES};
 use super::view::{View, view};
 use super::{PortCounters, Received};
@@ -13,8 +14,7 @@ use crate::roce::packet::Ecn;
 use crate::roce::{Headers, Packet};
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::null_mut;
+use std::os::fd::BorrowedFd;
 
 /// Buffers of one call. Each may hold a whole burst.
 const BUFFERS: usize = 16;
@@ -64,7 +64,8 @@ impl PacketReceiver {
         for index in 0..self.fill(socket).unwrap_or(0) {
             let length = self.calls[index].msg_len as usize;
             let is_cut = self.calls[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-            let realtime_ns = self.realtime_ns(index);
+            let control_bytes = self.calls[index].msg_hdr.msg_controllen;
+            let realtime_ns = realtime_ns(&self.controls[index], control_bytes);
             let start = index * BUFFER_BYTES;
             let buffer = &mut self.bytes[start..start + length.min(BUFFER_BYTES)];
             if is_cut || !hand_out(buffer, realtime_ns, counters, take) {
@@ -78,29 +79,8 @@ impl PacketReceiver {
         for call in &mut self.calls {
             call.msg_hdr.msg_controllen = CONTROL_BYTES;
         }
-        // SAFETY: `calls` has BUFFERS elements whose pointers lead to live buffers of the lengths
-        // they name; the kernel keeps none of them.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.calls.as_mut_ptr(),
-                BUFFERS as u32,
-                libc::MSG_DONTWAIT,
-                null_mut(),
-            )
-        };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
-    }
-
-    /// The time in the control message, which has the layout of `cmsghdr` and `timespec`.
-    fn realtime_ns(&self, index: usize) -> Option<u64> {
-        if self.calls[index].msg_hdr.msg_controllen < 4 * size_of::<u64>() {
-            return None;
-        }
-        let [_, level_and_type, seconds, nanoseconds, ..] = self.controls[index];
-        let [level, kind] = [level_and_type as u32 as i32, (level_and_type >> 32) as i32];
-        let is_time = level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS;
-        is_time.then(|| seconds * 1_000_000_000 + nanoseconds)
+        // SAFETY: the pointers in `calls` lead to live buffers of the lengths they name.
+        unsafe { receive_waiting(socket, &mut self.calls) }
     }
 }
 

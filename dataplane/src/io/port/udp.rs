@@ -11,7 +11,7 @@
 use super::burst::BurstQueue;
 use super::udp_receive::UdpReceiver;
 use super::udp_send::send;
-use super::view::{View, ViewError, view};
+use super::view::{View, ViewError, view_own};
 use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{interface, path};
 use crate::io::socket;
@@ -139,13 +139,7 @@ impl Port for UdpPort {
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
         let max_bytes = self.capabilities.max_frame_bytes;
-        if frame.len() > max_bytes as usize {
-            return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
-        }
-        let view = view(frame).ok_or(ViewError::NotRoce)?;
-        if view.source != self.address {
-            return Err(ViewError::Source(view.source));
-        }
+        let view = view_own(frame, self.address, max_bytes)?;
         match self.socket_of.contains_key(&view.source_port) {
             true => Ok(view),
             false => Err(ViewError::SourcePort(view.source_port)),

@@ -4,6 +4,7 @@
 //! of the one before it, which has been looked at by then: no payload is copied.
 #![allow(unsafe_code)]
 
+use super::super::receive_call::receive_waiting;
 use super::Received;
 use crate::roce::layout::{BTH_BYTES, HEADERS_BYTES, ICRC_BYTES};
 use crate::roce::packet::Ecn;
@@ -11,8 +12,7 @@ use crate::roce::{Headers, Packet};
 use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::null_mut;
+use std::os::fd::BorrowedFd;
 
 /// Buffers of one call. Each may hold a whole burst.
 const BUFFERS: usize = 8;
@@ -105,18 +105,8 @@ impl UdpReceiver {
             call.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             call.msg_hdr.msg_controllen = CONTROL_BYTES;
         }
-        // SAFETY: `calls` has BUFFERS elements whose pointers lead to live buffers of the lengths
-        // they name; the kernel keeps none of them.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.calls.as_mut_ptr(),
-                BUFFERS as u32,
-                libc::MSG_DONTWAIT,
-                null_mut(),
-            )
-        };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        // SAFETY: the pointers in `calls` lead to live buffers of the lengths they name.
+        unsafe { receive_waiting(socket, &mut self.calls) }
     }
 
     /// What the kernel says of a buffer; `None` if it is cut.

@@ -73,6 +73,18 @@ pub fn view(frame: &[u8]) -> Option<View<'_>> {
     })
 }
 
+/// The fields of a frame that a port at `address` may send.
+pub fn view_own(frame: &[u8], address: Ipv4Addr, max_bytes: u32) -> Result<View<'_>, ViewError> {
+    if frame.len() > max_bytes as usize {
+        return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
+    }
+    let view = view(frame).ok_or(ViewError::NotRoce)?;
+    if view.source != address {
+        return Err(ViewError::Source(view.source));
+    }
+    Ok(view)
+}
+
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     u16::from_be_bytes([bytes[offset], bytes[offset + 1]])
 }

@@ -12,7 +12,7 @@ use super::burst::Flow;
 use super::interface::{self, Interface};
 use super::netlink::Mac;
 use super::packet_send::{Ends, put_header};
-use super::view::{View, ViewError, view};
+use super::view::{View, ViewError, view_own};
 use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received, XdpMode, path};
 use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES};
 use crate::roce::{Frame, encode};
@@ -178,13 +178,7 @@ impl Port for XdpPort {
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
         let max_bytes = self.max_frame_bytes();
-        if frame.len() > max_bytes as usize {
-            return Err(ViewError::Longer { bytes: frame.len(), max_bytes });
-        }
-        let view = view(frame).ok_or(ViewError::NotRoce)?;
-        if view.source != self.address {
-            return Err(ViewError::Source(view.source));
-        }
+        let view = view_own(frame, self.address, max_bytes)?;
         match self.next_hops.contains_key(&view.destination) {
             true => Ok(view),
             false => Err(ViewError::Destination(view.destination)),

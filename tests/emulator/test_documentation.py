@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from emulator.documentation import TRAPS, lab_drawing, labs_page, sweeps_page
+from emulator.documentation import lab_drawing, labs_page, sweeps_page
+from emulator.documentation_tables import TRAPS
 from emulator.lab.congestion import Dcqcn, NotificationPoint
 
 DOCS = Path(__file__).parents[2] / "docs"

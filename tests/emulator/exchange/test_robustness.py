@@ -3,7 +3,6 @@
 import contextlib
 import copy
 from pathlib import Path
-from typing import Any
 
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from dataplane.errors import InputError
 from emulator.exchange import EXPORT_FORMATS, export_lab, import_lab
 from emulator.lab import load
+from tests.emulator.documents import any_value, change
 
 EXPORTS = {name: export_lab(load("explicit-example"), name) for name in EXPORT_FORMATS}
 FILES = {
@@ -19,32 +19,11 @@ FILES = {
     for name, made in EXPORTS.items()
 }
 
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**70), 2**70),
-    st.floats(),
-    st.text(max_size=6),
-    st.sampled_from(["left0:eth1", "host[0]", "port[:]", "nic[-9]", "port[0:9:0]", "nic[", "*"]),
+values = any_value(
+    ["left0:eth1", "host[0]", "port[:]", "nic[-9]", "port[0:9:0]", "nic[", "*"],
+    text_length=6,
+    leaves=4,
 )
-values = st.recursive(
-    scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=4,
-)
-
-
-def places(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place of a document but its root."""
-    entries: list[tuple[Any, Any]] = []
-    if isinstance(value, dict):
-        entries = list(value.items())
-    elif isinstance(value, list):
-        entries = list(enumerate(value))
-    inner = [place for key, entry in entries for place in places(entry, (*prefix, key))]
-    return ([prefix] if prefix else []) + inner
 
 
 @settings(
@@ -57,15 +36,7 @@ def test_a_changed_file_or_binding_is_imported_or_refused(
     tmp_path: Path, data: st.DataObject
 ) -> None:
     files = copy.deepcopy(FILES[data.draw(st.sampled_from(EXPORT_FORMATS))])
-    changed = data.draw(st.sampled_from(files))
-    place = data.draw(st.sampled_from(places(changed)))
-    container = changed
-    for key in place[:-1]:
-        container = container[key]
-    if data.draw(st.booleans()):
-        container[place[-1]] = data.draw(values)
-    else:
-        del container[place[-1]]
+    change(data, data.draw(st.sampled_from(files)), values)
     paths = [tmp_path / "file.yaml", tmp_path / "binding.yaml"]
     for path, document in zip(paths, files, strict=True):
         path.write_text(yaml.safe_dump(document))

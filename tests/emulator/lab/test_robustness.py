@@ -16,34 +16,15 @@ from emulator.job_config import job_config
 from emulator.lab import list_labs, load
 from emulator.lab.model import Lab
 from emulator.lab.overrides import all_paths
+from tests.emulator.documents import any_value, change
 
 LABS = {name: yaml.safe_load(path.read_text()) for name, path in list_labs().items()}
 
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**70), 2**70),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(["leaf0:1", "198.18.0.1", "dcqcn", "clos", "explicit", "host0", "1e9", "~"]),
+values = any_value(
+    ["leaf0:1", "198.18.0.1", "dcqcn", "clos", "explicit", "host0", "1e9", "~"],
+    text_length=8,
+    leaves=5,
 )
-values = st.recursive(
-    scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-def paths(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place of a document."""
-    entries: list[tuple[Any, Any]] = []
-    if isinstance(value, dict):
-        entries = list(value.items())
-    elif isinstance(value, list):
-        entries = list(enumerate(value))
-    return [prefix, *(place for key, entry in entries for place in paths(entry, (*prefix, key)))]
 
 
 def load_anything(path: Path, overrides: list[str]) -> None:
@@ -64,14 +45,7 @@ anything = settings(
 @given(data=st.data())
 def test_a_changed_lab_file_loads_or_is_refused(tmp_path: Path, data: st.DataObject) -> None:
     document = copy.deepcopy(LABS[data.draw(st.sampled_from(sorted(LABS)))])
-    place = data.draw(st.sampled_from(paths(document)[1:]))
-    container = document
-    for key in place[:-1]:
-        container = container[key]
-    if data.draw(st.booleans()):
-        container[place[-1]] = data.draw(values)
-    else:
-        del container[place[-1]]
+    change(data, document, values)
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(document))
     load_anything(path, [])

@@ -52,7 +52,12 @@ def port_series(queues: pl.DataFrame) -> Chart | None:
         f"switches, in bins of {duration_text(grid.width_ns)}; sampled every {interval}. All "
         "samples are in queues.parquet. Utilisation is that of the priority's own frames."
     )
-    options = {"updatemenus": [_menu(names, per_queue)], "hovermode": "x"}
+    options = {
+        "updatemenus": [_menu(names, per_queue)],
+        "legend": {"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top"},
+        "margin": {"l": 62, "r": 18, "t": 44, "b": 84},
+        "hovermode": "x",
+    }
     return Chart("One port over time", note, data, layout(520, axes, **options))
 
 
@@ -119,6 +124,6 @@ def _menu(names: list[str], per_queue: int) -> dict[str, Any]:
         for number, name in enumerate(names)
     ]
     return {
-        "buttons": buttons, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom",
+        "buttons": buttons, "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
         "bgcolor": "#ffffff", "bordercolor": "#c9d2db", "font": {"size": 12},
     }  # fmt: skip

@@ -25,6 +25,7 @@ from tests.emulator.namespaces.labs import lab_name, lab_up, needs_root, udp_soc
 from tests.emulator.namespaces.traffic import (
     CE,
     HEADERS_BYTES,
+    Arrivals,
     Receiver,
     line_bytes,
     sawtooth,
@@ -139,8 +140,17 @@ def test_a_link_has_its_rate(bottleneck: Layout) -> None:
 def test_marks_follow_the_profile(bottleneck: Layout) -> None:
     """By the program's own histogram, and by how long each packet waited: the same curve.
 
-    A packet that arrives has a valid IP checksum: the kernel drops it else.
+    A packet that arrives has a valid IP checksum: the kernel drops it else. A receiver that the
+    machine wakes late sees packets wait longer than they did: of three looks one must be good.
     """
+    errors = []
+    while len(errors) < 3 and min(errors, default=1.0) >= 0.05:
+        errors.append(error_by_waiting(sent_with_sawtooth(bottleneck)))
+    assert min(errors) < 0.05, errors
+
+
+def sent_with_sawtooth(bottleneck: Layout) -> Arrivals:
+    """What arrives when a sawtooth is sent, whose marks are those of the profile."""
     before = counters(bottleneck)
     sender = udp_socket(bottleneck, "fast")
     address = bottleneck.hosts["slow"].address
@@ -163,14 +173,17 @@ def test_marks_follow_the_profile(bottleneck: Layout) -> None:
     assert np.array_equal(marked[above], packets[above])
     between = (lower >= KMIN_BYTES) & (upper <= KMAX_BYTES)
     assert rms_error(packets[between], marked[between], (lower + upper)[between] / 2) < 0.03
+    return receiver.arrivals
 
-    waited_bytes = receiver.arrivals.waited_ns * RATE_BPS / 8e9
+
+def error_by_waiting(arrivals: Arrivals) -> float:
+    """The marks' error against the profile at the depth that each packet's waiting stands for."""
+    waited_bytes = arrivals.waited_ns * RATE_BPS / 8e9
     depth = waited_bytes + burst_bytes(RATE_BPS, 4200) - line_bytes(PAYLOAD_BYTES)
+    is_marked = np.array(arrivals.type_of_service) & 3 == CE
     edges = np.linspace(KMIN_BYTES, KMAX_BYTES, 17)
-    packets = np.histogram(depth, edges)[0]
-    marked = np.histogram(depth[ecn == CE], edges)[0]
-    # A receiver that the machine wakes late sees packets wait longer than they did.
-    assert rms_error(packets, marked, (edges[1:] + edges[:-1]) / 2) < 0.1
+    packets, marked = (np.histogram(of, edges)[0] for of in (depth, depth[is_marked]))
+    return rms_error(packets, marked, (edges[1:] + edges[:-1]) / 2)
 
 
 Counts = NDArray[np.int64]

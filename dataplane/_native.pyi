@@ -225,7 +225,7 @@ class WallEmulation:
         """Return the totals of `Emulation.snapshot`, at most a tenth of a second old.
 
         Rows of nodes and links of other processes are zero, so that the tables of all processes
-        add up. Also `lateness_p99_ns`.
+        add up. Also `lateness_p99_ns` and `late_frames`.
         """
     def completed(self) -> dict[str, Any]:
         """See `Emulation.completed`."""

@@ -31,8 +31,8 @@ class ProgressPoint:
     """Emulated time."""
     events: int = 0
     """Events handled so far; 0 when unknown."""
-    lateness_ns: int = 0
-    """99th percentile of how late events were dispatched, wall time; runs only."""
+    late_frames: int = 0
+    """Frames that came over their wires after their time; runs only."""
     bytes_done: int = 0
     """Payload that has arrived."""
     bytes_total: int = 0
@@ -110,8 +110,8 @@ class ProgressDisplay:
         rate = self._rate.of(point.events, now_s)
         if rate > 0:
             parts.append(f"{_scaled(rate)}events/s")
-        if point.lateness_ns:
-            parts.append(f"late {point.lateness_ns / 1000:.0f} us")
+        if point.late_frames:
+            parts.append(f"{_scaled(point.late_frames).rstrip()} late frames")
         left_s = self._left.of(point, now_s)
         if left_s is not None:
             parts.append(f"{_clock(left_s)} left")

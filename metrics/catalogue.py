@@ -63,6 +63,8 @@ METRICS: tuple[Metric, ...] = (
            "is asked to run.", denominator="emulated time"),
     _gauge("dispatch_lateness_p99_seconds", "seconds", "How late events are handled, wall time: "
            "the largest 99th percentile of all agents."),
+    _counter("late_frames", "frames", "Frames that came over their wires after their time of "
+             "arrival."),
     _gauge("operations", "operations", "Operations of all programs."),
     _counter("operations_completed", "operations", "Operations that have completed."),
     _counter("payload_delivered_bytes", "bytes", "Payload that arrived in order at its receiver."),

@@ -145,6 +145,7 @@ class _JobCollector(Collector):
         if "lateness_p99_ns" in snapshot:
             lateness = [((), snapshot["lateness_p99_ns"] / 1e9)]
             yield _family("dispatch_lateness_p99_seconds", lateness)
+            yield _family("late_frames", [((), snapshot["late_frames"])])
         yield _family("operations", [((), snapshot.get("ops_total", 0))])
         yield _family("operations_completed", [((), snapshot.get("ops_done", 0))])
         yield _family("payload_delivered_bytes", [((), snapshot.get("bytes_delivered", 0))])

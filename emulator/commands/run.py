@@ -161,5 +161,5 @@ def _point(state: Progress) -> ProgressPoint:
         operations_done=state.operations_done,
         operations_total=state.operations_total,
         emulated_ps=state.emulated_ps,
-        lateness_ns=state.lateness_p99_ns,
+        late_frames=state.late_frames,
     )

@@ -290,7 +290,7 @@ class Controller:
                 operations_total=sum(len(program) for program in self._plan.programs),
                 emulated_ps=snapshot["now_ps"],
                 wall_s=max(wall_s, 0.0),
-                lateness_p99_ns=snapshot.get("lateness_p99_ns", 0),
+                late_frames=snapshot.get("late_frames", 0),
             )
         )
         if self._on_metrics is not None:

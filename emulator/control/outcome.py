@@ -34,8 +34,8 @@ class Progress:
     """Emulated time."""
     wall_s: float = 0.0
     """Wall time since emulated time 0."""
-    lateness_p99_ns: int = 0
-    """Largest 99th percentile of any agent of how late events were dispatched, wall time."""
+    late_frames: int = 0
+    """Frames that came over their wires after their time, at all agents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,6 +288,7 @@ def snapshot_of(run: Run, share: float = 1.0) -> dict[str, Any]:
         "bytes_delivered": 1_000_000,
         "events": 123,
         "lateness_p99_ns": 250_000,
+        "late_frames": 3,
         "links": {
             name: np.bincount(index, links[name][past], count).astype(np.uint64)
             for name in ("tx_bytes", "tx_packets")

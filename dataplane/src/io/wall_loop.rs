@@ -199,7 +199,9 @@ impl Loop {
         published.lateness = self.lateness.clone();
         published.frame_lateness = self.frame_lateness.clone();
         let p99_ns = self.lateness.quantile_ns(0.99);
+        let late_frames = self.frame_lateness.positive_count();
         published.snapshot.totals.push(("lateness_p99_ns", p99_ns));
+        published.snapshot.totals.push(("late_frames", late_frames));
         self.next_publication_ns = monotonic_ns() + PUBLISH_NS;
         self.realtime_offset_ns = realtime_offset_ns();
     }

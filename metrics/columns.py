@@ -46,7 +46,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         last_rank | | the rank that ended last
         busbw_factor | ratio | factor of nccl-tests from algbw to busbw
         serial_steps | messages | messages that must follow one another; 1 where slices overlap
-        path_latency_ns | ns | mean one-way latency of its messages beyond their transmission
+        path_latency_ns | ns | mean one-way latency of its messages; null on a real network
         ideal_ns | ns | S x factor (all-to-all: bytes of the busiest rank) / goodput + latencies
         ideal_ratio | ratio | ideal time / completion time
         algbw_GBps | 10^9 B/s | S / completion time
@@ -66,7 +66,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         start_ns | ns | posted
         end_ns | ns | last byte acknowledged; null if it wasn't
         arrival_ns | ns | received whole, and the receiver's operation complete
-        path_latency_ns | ns | one-way latency of the path beyond the transmission
+        path_latency_ns | ns | one-way latency beyond the transmission; null on a real network
         ideal_ns | ns | bytes on the link / slower NIC's rate + path latency + way back of the ACK
         retransmitted_packets | packets | data packets sent again
         marked_packets | packets | data packets that arrived CE

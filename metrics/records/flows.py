@@ -22,8 +22,8 @@ def flow_table(
     """One row per SEND, in order of source rank and operation.
 
     `completion_time_ns` ends with the acknowledgement; `arrival_ns` is when the receiver had all
-    of it. Both are null for a message that didn't get there. `path_latency_ns` is one way. Counts
-    of packets are null where the engine knows none.
+    of it. Both are null for a message that didn't get there. `path_latency_ns` is one way, null
+    on a real network. Counts of packets are null where the engine knows none.
     """
     sends = np.flatnonzero(operations.kind == SEND)
     partner = operations.partner[sends]
@@ -40,7 +40,7 @@ def flow_table(
             "end_ps": operations.end_ps[sends],
             "arrival_ps": operations.end_ps[partner],
             "ideal_ns": ideal.flow_ns(*ends, size),
-            "path_latency_ns": ideal.path_latency_ns(*ends, size),
+            "path_latency_ns": pl.Series(ideal.path_latency_ns(*ends, size)).fill_nan(None),
             "retransmitted_packets": _counted(operations.retransmitted_packets, sends),
             "marked_packets": _counted(operations.marked_packets, partner),
             "cnps": _counted(operations.cnps, sends),

@@ -50,7 +50,7 @@ def write_records(
     `verify_bytes` turns a violation into an error.
     """
     operations = Operations.joined(programs, engine["ops"])
-    ideal = ideal_model(config)
+    ideal = ideal_model(config, is_real_network=is_real_network(engine))
     flows = flow_table(operations, _nic_of_rank(config), ideal)
     collectives = collective_table(operations, instances, flows, ideal)
     flows = flows.join(

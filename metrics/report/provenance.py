@@ -8,6 +8,21 @@ from metrics.report.markup import Cell, Column, Raw, element, table
 
 __all__ = ["settings_tables", "trace_tables", "wall_clock_table"]
 
+_LATENESS = {
+    "events": "Events",
+    "mean_ns": "Late, mean",
+    "p50_ns": "Late, p50",
+    "p90_ns": "Late, p90",
+    "p99_ns": "Late, p99",
+    "p999_ns": "Late, p99.9",
+    "max_ns": "Late, max",
+    "frames": "Frames",
+    "late_frames": "Late frames",
+    "frame_p999_ns": "Frames late, p99.9",
+    "frame_max_ns": "Frames late, max",
+}
+"""Figures of an agent's lateness by the names of the engine, and as columns."""
+
 
 def settings_tables(settings: Mapping[str, Mapping[str, Sequence[object]]]) -> list[Raw]:
     """One table per subject: parameter, value, and the source of the value."""
@@ -52,17 +67,13 @@ def wall_clock_table(control: Mapping[str, Any]) -> Raw | None:
     agents = control.get("agents", [])
     if not agents:
         return None
-    scalars = [
-        name
-        for name, value in agents[0].get("lateness", {}).items()
-        if isinstance(value, int | float)
-    ]
+    scalars = _shown_lateness(agents)
     columns = [
         Column("Agent", numeric=False),
         Column("Nodes"),
         Column("Clock offset", hint="Against the controller's clock"),
         Column("Uncertainty", hint="Half of the best round trip"),
-        *(Column(f"late {name.removesuffix('_ns')}".replace("_", " ")) for name in scalars),
+        *(Column(_LATENESS[name]) for name in scalars),
     ]
     rows = [
         [
@@ -75,6 +86,17 @@ def wall_clock_table(control: Mapping[str, Any]) -> Raw | None:
         for agent in agents
     ]
     return table(columns, rows)
+
+
+def _shown_lateness(agents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Figures that an agent tells. Frames of a real network have no time to be late against."""
+    told = [agent.get("lateness", {}) for agent in agents]
+    has_frames = any(lateness.get("frames") for lateness in told)
+    return [
+        name
+        for name in _LATENESS
+        if any(name in lateness for lateness in told) and (has_frames or "frame" not in name)
+    ]
 
 
 def _duration(ns: float | None) -> Cell:

@@ -97,6 +97,17 @@ def test_the_ideal_of_a_flow_includes_the_way_back_of_its_acknowledgement() -> N
     assert ideal == pytest.approx(ahead + back)
 
 
+def test_the_ideal_on_a_real_network_has_no_latency_that_nobody_knows() -> None:
+    """A lower bound: transmission of the message and of its acknowledgement; said so."""
+    model = ideal_model(clos(8), is_real_network=True)
+    ends = (np.array([0]), np.array([7]), np.array([4096]))
+    assert np.isnan(model.path_latency_ns(*ends)).all()
+    assert model.flow_ns(*ends) == pytest.approx((4198 + 86) * 0.020)
+    for formula in (model.formula, model.flow_formula):
+        assert "path latency" not in formula
+        assert "latency of the real network is unknown" in formula
+
+
 def test_serial_steps_follow_the_algorithm() -> None:
     """A ring all-reduce of 8 has 14 dependent steps, halving-doubling 6, a linear all-to-all 1."""
     assert bandwidth.serial_steps("all_reduce", "ring", 8) == 14

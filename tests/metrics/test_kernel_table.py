@@ -44,6 +44,16 @@ def test_hosts_and_drivers_are_compared_byte_for_byte() -> None:
     assert "received 500 by the kernel, 496 by the drivers: 4 apart" in note
 
 
+def test_bytes_without_ethernet_headers_are_explained() -> None:
+    """Under XDP veth leaves out 14 bytes of each received frame, to the byte."""
+    ports = {"bytes_received": [542], "frames_received": [3]}
+    assert (
+        "received 500 by the kernel, 542 by the drivers: the same without"
+        in kernel_table(KERNEL, ports)[1]
+    )
+    assert "43 apart" in kernel_table(KERNEL, ports | {"bytes_received": [543]})[1]
+
+
 def test_marks_are_shown_where_there_are_packets_enough() -> None:
     chart = marks_by_depth(KERNEL, JOB)
     assert chart is not None

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-__all__ = ["STEPS", "colour_at", "scale_end"]
+__all__ = ["STEPS", "STOPS", "colour_at", "scale_end"]
 
 STEPS = 25
 """Colours that a drawing tells apart."""
-_STOPS: Sequence[tuple[float, tuple[int, int, int]]] = (
+STOPS: Sequence[tuple[float, tuple[int, int, int]]] = (
     (0.0, (160, 172, 184)),
     (0.04, (120, 170, 215)),
     (0.28, (36, 112, 190)),
@@ -16,6 +16,7 @@ _STOPS: Sequence[tuple[float, tuple[int, int, int]]] = (
     (0.88, (219, 94, 38)),
     (1.0, (178, 22, 52)),
 )
+"""Share of the scale, and red, green and blue, 0 to 255, of a line that carries it."""
 
 
 def scale_end(largest: float) -> float:
@@ -26,9 +27,9 @@ def scale_end(largest: float) -> float:
 def colour_at(ratio: float) -> str:
     """The colour of a share of the scale, 0 to 1, as one of so many steps."""
     clipped = round(min(1.0, max(0.0, ratio)) * STEPS) / STEPS
-    for (low, first), (high, second) in pairwise(_STOPS):
+    for (low, first), (high, second) in pairwise(STOPS):
         if clipped <= high:
             part = (clipped - low) / (high - low)
             mixed = [round(a + (b - a) * part) for a, b in zip(first, second, strict=True)]
             return "#" + "".join(f"{value:02x}" for value in mixed)
-    return "#" + "".join(f"{value:02x}" for value in _STOPS[-1][1])
+    return "#" + "".join(f"{value:02x}" for value in STOPS[-1][1])

@@ -4,6 +4,7 @@ Arrays are packed as base64 so that the page stays small. Nothing here knows rec
 """
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PALETTE", "Chart", "axis", "layout", "packed"]
+__all__ = ["PALETTE", "Chart", "axis", "layout", "logarithmic", "packed"]
 
 PALETTE = (
     "#2f6db5", "#e07b39", "#1b9e8a", "#8e6bbf", "#cf4a5c", "#7a9a01", "#63a7d8", "#b57aa5",
 )  # fmt: skip
 """Colours of series that have no colour of their own."""
 _INK, _MUTED, _GRID = "#22303c", "#5f6f7f", "#e8edf2"
+_LOG_STEPS = ((3, 1), (0.5, "D2"), (0, "D1"))
+"""Decades that an axis spans at least, and what its numbers are: powers of ten; 1, 2, 5; 1 to 9."""
 _FONT = "Inter, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -61,6 +64,14 @@ def axis(title: str, **options: Any) -> dict[str, Any]:
         "automargin": True,
         **options,
     }
+
+
+def logarithmic(title: str, values: NDArray[Any]) -> dict[str, Any]:
+    """A logarithmic axis for `values`, those above 0, with its numbers written in full."""
+    shown = values[values > 0]
+    decades = math.log10(shown.max() / shown.min()) if len(shown) else 0.0
+    step = next(step for least, step in _LOG_STEPS if decades >= least)
+    return axis(title, type="log", dtick=step, tickformat=".4~g", tickangle=0)
 
 
 def layout(height: int, axes: Mapping[str, Mapping[str, Any]], **options: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from metrics.records.operations import NOT_DONE
 from metrics.report import write_report
 from metrics.report.charts import ranks
 from metrics.report.charts.grid import time_grid
+from metrics.report.figure import logarithmic
 from tests.metrics.browser import rendered
 from tests.metrics.synthetic import moe_run
 
@@ -139,6 +140,21 @@ def test_the_grid_keeps_the_mean_of_merged_samples() -> None:
     columns = grid.index(series["time_ns"].to_numpy(), series["interval_ns"].to_numpy())
     sums = grid.sums(np.zeros(4, np.int64), 1, columns, np.array([1.0, 2.0, 3.0, 4.0]))
     assert sums.tolist() == [[3.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([20.0, 20.0], "D1"),
+        ([20.0, 60.0], "D1"),
+        ([20.0, 90.0], "D2"),
+        ([0.0, 1.0, 900.0], "D2"),
+        ([1.0, 1000.0], 1),
+        ([0.0], "D1"),
+    ],
+)
+def test_a_logarithmic_axis_has_numbers_for_its_span(values: list[float], step: int | str) -> None:
+    assert logarithmic("time", np.array(values))["dtick"] == step
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from metrics.analysis.quantiles import step_curve
 from metrics.classes import SIZE_CLASSES, size_class_indices
 from metrics.presentation import colour_of, count_text, duration_unit, kind_text, size_text
-from metrics.report.figure import PALETTE, Chart, axis, layout, packed
+from metrics.report.figure import PALETTE, Chart, axis, layout, logarithmic, packed
 
 __all__ = ["collective_curves", "curve", "flow_curves"]
 
@@ -50,8 +50,9 @@ def collective_curves(collectives: pl.DataFrame) -> Chart | None:
         seen[kind] += 1
         data.append(curve(name, times.to_numpy() / scale, colour_of(kind), unit, dash))
     note = _NOTE + f"{len(data)} of {len(keys)} groups, those with the most time."
+    all_times = done["completion_time_ns"].to_numpy() / scale
     axes = {
-        "xaxis": axis(f"collective completion time, {unit}, emulated (log)", type="log"),
+        "xaxis": logarithmic(f"collective completion time, {unit}, emulated (log)", all_times),
         "yaxis": axis("share of collectives, %", range=[0, 101]),
     }
     return Chart("Collective completion time", note, data, layout(400, axes), width="third")
@@ -90,7 +91,7 @@ def _classed(
         for number in np.unique(classes)
     ]
     axes = {
-        "xaxis": axis(x_title, type="log"),
+        "xaxis": logarithmic(x_title, samples),
         "yaxis": axis("share of messages, %", range=[0, 101]),
     }
     return Chart(title, note, data, layout(400, axes, showlegend=True), width="third")

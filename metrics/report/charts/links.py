@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from metrics.analysis.loads import tier_of
+from metrics.drawing.scale import STOPS
 from metrics.presentation import duration_unit
 from metrics.report.charts.grid import TimeGrid, time_grid
 from metrics.report.charts.markers import markers
@@ -21,10 +22,7 @@ ROW_LIMIT = 96
 """Most link directions of the heat map, the busiest."""
 BIN_LIMIT = 400
 _DENOMINATOR = "Utilisation: time that frames with preambles and gaps occupy the line / time."
-_COLOURS = (
-    (0.0, "#f6f8fa"), (0.02, "#e3edf6"), (0.25, "#a9cbe6"), (0.5, "#5fa1d3"),
-    (0.75, "#2a6fb0"), (0.92, "#1b3f73"), (1.0, "#b3243c"),
-)  # fmt: skip
+_IDLE = "#f6f8fa"
 
 
 def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame, events: Events = ()) -> Chart | None:
@@ -44,7 +42,7 @@ def link_heat_map(links: pl.DataFrame, loads: pl.DataFrame, events: Events = ())
         "z": packed(values * 100, "f4"),
         "zmin": 0,
         "zmax": 100,
-        "colorscale": [list(stop) for stop in _COLOURS],
+        "colorscale": [[0.0, _IDLE], *([at, f"rgb{colour}"] for at, colour in STOPS[1:])],
         "colorbar": {"title": {"text": "%", "side": "top"}, "thickness": 12, "outlinewidth": 0},
         "hovertemplate": f"%{{y}}<br>%{{x:.4g}} {unit}: %{{z:.1f}} %<extra></extra>",
     }

@@ -231,7 +231,17 @@ buffer is `buffer_bytes` without the headrooms of all ports.
 `headroom_pool_bytes`, or `headroom_oversubscription`, lets all of them share a pool instead: the
 shared buffer is `buffer_bytes` without the pool, each ingress may still take its own headroom, and
 when the pool is full packets of a lossless priority are dropped (`headroom_dropped_packets`), as in
-a switch whose pool is too small."""
+a switch whose pool is too small.
+
+## Early drops
+
+Switches mark only packets that are ECN-capable: data of a class with `ecn_capable`. What a profile
+does about others differs between switches: most leave them alone, and with
+`switches.ecn.drops_not_ect`, for single priorities in `switches.queues`, it drops them with the
+probability of a mark. It is decided when a packet comes, on the queue that it finds, by a number
+that follows from the packet, as for marks, and from how many of its queue pair were dropped before:
+one that is sent again has another chance. They are counted as `wred_dropped_packets` in the series
+of queues, in the counters of ports, among the warnings and in Prometheus."""
 
 _REFUSED = """\
 ## What is refused, and what is not

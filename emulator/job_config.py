@@ -176,6 +176,7 @@ def _ecn(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str, Any]
         "kmin_bytes": profile.kmin_bytes,
         "kmax_bytes": profile.kmax_bytes,
         "pmax_ratio": profile.pmax_ratio,
+        "drops_not_ect": profile.drops_not_ect,
     }
 
 
@@ -207,6 +208,7 @@ def _classes(lab: Lab) -> dict[str, Any]:
         "data_ecn_capable": classes.data_ecn_capable,
         "ack_dscp": classes.acknowledgement.dscp,
         "ack_priority": classes.acknowledgement.priority,
+        "ack_ecn_capable": data_classes(lab)[0].ack_ecn_capable,
         "cnp_dscp": classes.cnp.dscp,
         "cnp_priority": classes.cnp.priority,
     }
@@ -219,6 +221,7 @@ def _data_classes(lab: Lab, line_rate_bps: int) -> list[dict[str, Any]]:
             "dscp": item.dscp,
             "priority": item.priority,
             "ecn_capable": item.ecn_capable,
+            "ack_ecn_capable": item.ack_ecn_capable,
             "congestion_control": _congestion_control(lab, item.congestion_control, line_rate_bps),
         }
         for item in data_classes(lab)

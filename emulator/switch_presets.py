@@ -38,6 +38,9 @@ _NVIDIA = f"{_SONIC}, device/mellanox/x86_64-nvidia_sn5610n-r0/Mellanox-SN5610N-
 _POOL_DESIGN = f"{_SONIC}, Shared headroom pool design: over-subscribe ratio"
 _PFCWD = f"{_SONIC}, pfcwd start_default"
 _ROCE = "Onyx and Cumulus Linux, roce lossless"
+_CUMULUS_RED = "Cumulus Linux, qos_features.conf: default_ecn_red_conf, red_enable = false"
+_BROADCOM_ECN = "Edgecore, Enterprise SONiC on Broadcom, ECN: packets that are not ECT are sent"
+_NVIDIA_RED = "SONiC, qos_config.j2: wred_green_enable; mlnx_sai_wred.c: RED on beside ECN"
 
 _SONIC_QUEUES: Mapping[str, PresetValue] = {
     "strict_priorities": PresetValue([], f"{_QOS}: every queue DWRR"),
@@ -73,6 +76,7 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "pfc.xon_offset_bytes": PresetValue(
                 3_556, f"{_ARISTA}: pg_profile_lookup.ini, xon_offset"
             ),
+            "ecn.drops_not_ect": PresetValue(False, _BROADCOM_ECN),
             **_SONIC_QUEUES,
         },
     ),
@@ -90,6 +94,7 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "pfc.xon_offset_bytes": PresetValue(
                 19_456, f"{_NVIDIA}: pg_profile_lookup.ini, xon, taken as the offset"
             ),
+            "ecn.drops_not_ect": PresetValue(True, _NVIDIA_RED),
             **_SONIC_QUEUES,
         },
     ),
@@ -102,6 +107,7 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "weights": PresetValue({0: 50, 3: 50}, f"{_ROCE}: traffic classes 0 and 3, 50 % each"),
             "ecn.preset": PresetValue("onyx", f"{_ROCE}: ECN absolute 150 / 1500 KB"),
             "ecn.priorities": PresetValue([3], f"{_ROCE}: traffic class 3"),
+            "ecn.drops_not_ect": PresetValue(False, _CUMULUS_RED),
             "pfc.priorities": PresetValue([3], f"{_ROCE}: switch priority 3"),
             "pfc.headroom_bytes": PresetValue(
                 102_528, "Linux mlxsw driver: 100 Gb/s port with a cable of 100 m"

@@ -89,6 +89,8 @@ METRICS: tuple[Metric, ...] = (
            "(watermark).", _QUEUE),
     _counter("queue_ecn_marked_packets", "packets", "Packets that a queue marked CE.", _QUEUE),
     _counter("queue_dropped_packets", "packets", "Packets that a queue dropped.", _QUEUE),
+    _counter("queue_wred_dropped_packets", "packets", "Those of the dropped packets that were not "
+             "ECN-capable where they would have been marked.", _QUEUE),
     _counter("pause_frames_sent", "frames", "Pause frames (PFC) sent by a port for a priority, "
              "resumptions included.", _QUEUE),
     _counter("pause_frames_received", "frames", "Pause frames (PFC) received by a port for a "

@@ -107,6 +107,7 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         marked_packets | packets | packets marked CE
         dropped_packets | packets | packets dropped
         dropped_bytes | bytes | bytes dropped
+        wred_dropped_packets | packets | those of them dropped for not being ECN-capable
         pause_frames_sent | frames | pause frames sent by the port, resumptions included
         pause_frames_received | frames | pause frames received, resumptions included
     """),

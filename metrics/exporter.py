@@ -47,6 +47,7 @@ _NIC_COUNTERS = {
 _QUEUE_COUNTERS = {
     "queue_ecn_marked_packets": "marked_packets",
     "queue_dropped_packets": "dropped_packets",
+    "queue_wred_dropped_packets": "wred_dropped_packets",
     "pause_frames_sent": "pause_frames_sent",
     "pause_frames_received": "pause_frames_received",
 }

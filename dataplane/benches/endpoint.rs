@@ -36,6 +36,7 @@ fn queue_pair(end: u32, qp: u32) -> QueuePair {
         data_ecn_capable: true,
         ack_dscp: 26,
         ack_priority: 3,
+        ack_ecn_capable: false,
         cnp_dscp: 48,
         cnp_priority: 6,
     };

@@ -9,6 +9,7 @@ from emulator.lab.documents import dotted
 from emulator.lab.effective import (
     DataClassSettings,
     data_classes,
+    drops_not_ect,
     ecn_priorities,
     lossless_priorities,
     strict_priorities,
@@ -26,6 +27,7 @@ def class_rules(loaded: LoadedLab) -> Iterator[Diagnosis]:
     lab = loaded.lab
     for item in data_classes(lab):
         yield _ecn_capable(lab, item)
+        yield from _dropped_early(lab, item)
         yield _marked_priority(lab, item)
         yield _dscp_map(lab, item)
     yield _cnp_not_paused(lab)
@@ -46,6 +48,25 @@ def _ecn_capable(lab: Lab, item: DataClassSettings) -> Diagnosis:
             key = "traffic_classes.data_ecn_capable"
         return Diagnosis(Level.WRONG, rule, what, f"set {key}=true")
     return Diagnosis(Level.GOOD, rule, "they carry ECT(0)")
+
+
+def _dropped_early(lab: Lab, item: DataClassSettings) -> Iterator[Diagnosis]:
+    """Only of queues that drop what they can't mark."""
+    acknowledgement = lab.traffic_classes.acknowledgement.priority
+    ack_priority = acknowledgement if item.name == "data" else item.priority
+    for what, priority, is_capable in (
+        ("packets", item.priority, item.ecn_capable),
+        ("acknowledgements", ack_priority, item.ack_ecn_capable),
+    ):
+        if not drops_not_ect(lab, priority):
+            continue
+        rule = f"{what} of {item.name} are marked rather than dropped"
+        if is_capable:
+            yield Diagnosis(Level.GOOD, rule, "they carry ECT(0)")
+            continue
+        told = f"they are not ECN-capable, and queues of priority {priority} drop such packets"
+        remedy = "make them ECN-capable, or set switches.ecn.drops_not_ect=false"
+        yield Diagnosis(Level.WARNING, rule, told, remedy)
 
 
 def _marked_priority(lab: Lab, item: DataClassSettings) -> Diagnosis:

@@ -14,6 +14,7 @@ __all__ = [
     "DataClassSettings",
     "EcnProfile",
     "data_classes",
+    "drops_not_ect",
     "ecn_priorities",
     "ecn_profile",
     "headroom_bytes",
@@ -45,6 +46,8 @@ class DataClassSettings:
     dscp: int
     priority: int
     ecn_capable: bool
+    ack_ecn_capable: bool
+    """So are its acknowledgements."""
     congestion_control: Algorithm
     """The class's own, else the lab's."""
     congestion_control_path: KeyPath
@@ -66,12 +69,18 @@ def _settings(
     lab: Lab, name: str, path: KeyPath, given: DataClass | FurtherClass, ecn_capable: bool
 ) -> DataClassSettings:
     own = given.congestion_control
+    acknowledgement = lab.traffic_classes.acknowledgement
+    ack_priority = acknowledgement.priority if name == "data" else given.priority
+    ack_capable = acknowledgement.ecn_capable
+    if ack_capable is None:
+        ack_capable = ecn_capable and drops_not_ect(lab, ack_priority)
     return DataClassSettings(
         name=name,
         path=path,
         dscp=given.dscp,
         priority=given.priority,
         ecn_capable=ecn_capable,
+        ack_ecn_capable=ack_capable,
         congestion_control=lab.congestion_control if own is None else own,
         congestion_control_path=(() if own is None else path) + ("congestion_control",),
     )
@@ -87,11 +96,12 @@ def notification_preset(lab: Lab) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EcnProfile:
-    """Thresholds of one port."""
+    """What a queue of one port does about its length."""
 
     kmin_bytes: int
     kmax_bytes: int
     pmax_ratio: float
+    drops_not_ect: bool = False
 
 
 def queue_setting(lab: Lab, priority: int | None, key: str) -> Any:
@@ -112,6 +122,7 @@ def ecn_profile(lab: Lab, rate_bps: int, priority: int | None = None) -> EcnProf
         int(values["kmin_bytes"].value),
         int(values["kmax_bytes"].value),
         float(values["pmax_ratio"].value),
+        _drops_not_ect(lab, priority),
     )
 
 
@@ -125,6 +136,16 @@ def sourced_ecn(lab: Lab, rate_bps: int, priority: int | None = None) -> dict[st
         if given is not None:
             values[key] = Sourced(given, "lab file")
     return values
+
+
+def drops_not_ect(lab: Lab, priority: int) -> bool:
+    """A queue of that priority drops what it would mark but can't."""
+    return priority in ecn_priorities(lab) and _drops_not_ect(lab, priority)
+
+
+def _drops_not_ect(lab: Lab, priority: int | None) -> bool:
+    of_queue = queue_setting(lab, priority, "drops_not_ect")
+    return bool(lab.switches.ecn.drops_not_ect if of_queue is None else of_queue)
 
 
 def _with_queues(lab: Lab, priorities: list[int], key: str) -> list[int]:

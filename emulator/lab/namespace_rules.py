@@ -4,6 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from emulator.lab.documents import KeyPath
+from emulator.lab.effective import drops_not_ect, ecn_priorities
 from emulator.lab.fabric import Fabric
 from emulator.lab.model import Lab
 
@@ -33,6 +34,10 @@ def namespace_findings(lab: Lab, fabric: Fabric) -> Iterator[Finding]:
             what = f"is {nic.address}, which no namespace can have"
             path: KeyPath = ("topology", "nics", index, "address")
             yield path, what, f"give one inside {_NETWORK}"
+    dropping = [n for n in ecn_priorities(lab) if drops_not_ect(lab, n)]
+    if dropping and lab.namespaces.marking == "ebpf":
+        what = f"is true for priority {dropping[0]}, and the eBPF program only marks"
+        yield ("switches", "ecn", "drops_not_ect"), what, "set it to false, or marking to sch_red"
     slowest = min(fabric.links, key=lambda link: link.rate_bps)
     rate_bps = slowest.rate_bps // lab.time_dilation
     if rate_bps < _LEAST_RATE_BPS:

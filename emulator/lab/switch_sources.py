@@ -14,6 +14,7 @@ _DEFAULTS = {
     "strict_priorities": "default: the one of the congestion notification packets",
     "weights": "default: 1 each",
     "ecn.preset": "default: SimAI and astra-sim ns-3",
+    "ecn.drops_not_ect": "default: profiles that only mark",
     "ecn.priorities": "default: those of the data packets",
     "pfc.priorities": "default: those of the data packets",
     "pfc.xoff_bytes": "default: the dynamic threshold",

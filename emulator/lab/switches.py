@@ -19,7 +19,7 @@ _Bytes = Annotated[int, Field(ge=0, le=2**40)]
 
 
 class Ecn(LabPart):
-    """RED/ECN on the instantaneous egress queue, decided at dequeue; left out, the preset's."""
+    """RED/ECN on the instantaneous egress queue, marked at dequeue; left out, as in the preset."""
 
     enabled: bool = True
     """Off: nothing is marked."""
@@ -31,6 +31,10 @@ class Ecn(LabPart):
     """Every packet marked above."""
     pmax_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
     """Probability of a mark at `kmax_bytes`."""
+    drops_not_ect: bool = False
+    """A packet that would be marked but is not ECN-capable is dropped, when it comes to the queue;
+    off, it is left alone: a profile that only marks. `wred_dropped_packets` counts them. Source of
+    off: RoCE profiles of switches mark and don't drop (Cumulus Linux, `red_enable = false`)."""
     priorities: list[_Priority] | None = None
     """Priorities that mark; left out, those of the data packets."""
 
@@ -88,6 +92,8 @@ class QueueSettings(LabPart):
     """Every packet marked above."""
     pmax_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
     """Probability of a mark at `kmax_bytes`."""
+    drops_not_ect: bool | None = None
+    """What it would mark but can't, it drops."""
     lossless: bool | None = None
     """PFC is on; left out, as `pfc.priorities` says."""
     dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] | None = None

@@ -55,6 +55,10 @@ class AcknowledgementClass(TrafficClass):
     """Differentiated services codepoint."""
     priority: _Priority = 3
     """Priority in every queue."""
+    ecn_capable: bool | None = None
+    """They carry ECT(0), and are marked like data. Left out, only where the data packets do and
+    their queue drops what is not ECN-capable (`drops_not_ect`): adapters have one traffic class for
+    a connection, so theirs would not be lost there. Holds for the further classes as well."""
 
 
 class CnpClass(TrafficClass):
@@ -76,7 +80,8 @@ class FurtherClass(TrafficClass):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=63)]
     """Lower case letters, digits and dashes; `data` is the name of the data class."""
     ecn_capable: bool = True
-    """Its data packets carry ECT(0)."""
+    """Its data packets carry ECT(0); if not, no switch marks them, and one whose profile drops
+    (`drops_not_ect`) does that instead."""
     congestion_control: CongestionControl | None = None
     """The senders' algorithm; left out, that of the lab."""
     collective: str = "*"

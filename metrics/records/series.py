@@ -109,6 +109,7 @@ def queue_table(series: Mapping[str, NDArray[Any]], fabric: Fabric) -> pl.DataFr
         "marked_packets",
         "dropped_packets",
         "dropped_bytes",
+        "wred_dropped_packets",
         "pause_frames_sent",
         "pause_frames_received",
     )
@@ -161,7 +162,7 @@ _QUEUE_SCHEMA = {
     "port": pl.UInt16, "priority": pl.UInt8, "depth_bytes": pl.UInt64,
     "max_depth_bytes": pl.UInt64, "tx_packets": pl.UInt64, "tx_bytes": pl.UInt64,
     "paused_ps": pl.UInt64, "marked_packets": pl.UInt64, "dropped_packets": pl.UInt64,
-    "dropped_bytes": pl.UInt64, "pause_frames_sent": pl.UInt64,
+    "dropped_bytes": pl.UInt64, "wred_dropped_packets": pl.UInt64, "pause_frames_sent": pl.UInt64,
     "pause_frames_received": pl.UInt64,
 }  # fmt: skip
 _FLOW_LINK_SCHEMA = {

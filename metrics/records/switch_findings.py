@@ -11,6 +11,10 @@ _FOUND = {
         "lossless packets found the headroom of their ingress full and were dropped: it is smaller "
         "than what the link holds when the pause takes effect; give more headroom"
     ),
+    "wred_dropped_packets": (
+        "packets that are not ECN-capable were dropped where capable ones are marked "
+        "(`drops_not_ect`)"
+    ),
     "storms": "times the PFC watchdog found a queue that its neighbour paused for too long",
     "storm_dropped_packets": "packets were dropped by the PFC watchdog during a storm",
     "unroutable_packets": "packets came to a switch that has no route for them, and were dropped",

@@ -28,6 +28,7 @@ def test_a_lab_whose_agents_run_elsewhere_says_nothing_of_this_machine() -> None
     [
         ("traffic_classes.data_ecn_capable=false", "data packets are ECN-capable", Level.WRONG),
         ("ecn.priorities=[0]", "the priority of data is marked", Level.WRONG),
+        ("ecn.drops_not_ect=true", "packets of data are marked rather than dropped", Level.GOOD),
         ("traffic_classes.cnp={dscp: 26, priority: 3}", "notifications are never paused", 2),
         ("switches.strict_priorities=[]", "notifications go first", Level.WARNING),
         ("pfc.priorities=[4]", "the DSCP of data is lossless in the fabric", Level.WARNING),
@@ -52,6 +53,13 @@ def test_a_lab_whose_agents_run_elsewhere_says_nothing_of_this_machine() -> None
 )
 def test_a_rule_that_doesn_t_hold_is_told(override: str, rule: str, level: Level | int) -> None:
     assert levels("loopback-clos", override)[rule] == Level(level)
+
+
+def test_packets_that_a_queue_drops_because_it_cannot_mark_them_are_told() -> None:
+    classes = "traffic_classes={data_ecn_capable: false, acknowledgement: {ecn_capable: false}}"
+    found = levels("loopback-clos", "ecn.drops_not_ect=true", classes)
+    for what in ("packets", "acknowledgements"):
+        assert found[f"{what} of data are marked rather than dropped"] is Level.WARNING
 
 
 def test_the_paper_s_alpha_period_must_exceed_the_notification_interval() -> None:

@@ -239,6 +239,7 @@ def _queues(end_ps: int) -> dict[str, Any]:
         "marked_packets": depth // 100_000,
         "dropped_packets": zeros,
         "dropped_bytes": zeros,
+        "wred_dropped_packets": zeros,
         "pause_frames_sent": zeros,
         "pause_frames_received": zeros,
     }

@@ -17,6 +17,7 @@ const CLASSES: ClassConfig = ClassConfig {
     data_ecn_capable: true,
     ack_dscp: 46,
     ack_priority: 5,
+    ack_ecn_capable: false,
     cnp_dscp: 48,
     cnp_priority: 6,
 };

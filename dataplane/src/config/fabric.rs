@@ -170,6 +170,9 @@ pub struct EcnConfig {
     pub kmax_bytes: u64,
     /// Probability at `kmax_bytes`.
     pub pmax_ratio: f64,
+    /// Packets that would be marked but are not ECN-capable are dropped; left alone if missing.
+    #[serde(default)]
+    pub drops_not_ect: bool,
 }
 
 /// A node of the fabric.

@@ -69,6 +69,7 @@ impl JobConfig {
             data_ecn_capable: further.ecn_capable,
             ack_dscp: further.dscp,
             ack_priority: further.priority,
+            ack_ecn_capable: further.ack_ecn_capable,
             ..self.classes
         })
     }

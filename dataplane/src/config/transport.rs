@@ -126,6 +126,9 @@ pub struct ClassConfig {
     pub ack_dscp: u8,
     /// Priority of acknowledgements.
     pub ack_priority: u8,
+    /// Acknowledgements are ECN-capable (ECT(0)); they aren't if missing.
+    #[serde(default)]
+    pub ack_ecn_capable: bool,
     /// DSCP of congestion notification packets.
     pub cnp_dscp: u8,
     /// Priority of congestion notification packets.
@@ -145,6 +148,9 @@ pub struct DataClassConfig {
     pub priority: u8,
     /// Its data packets are ECN-capable (ECT(0)).
     pub ecn_capable: bool,
+    /// So are its acknowledgements; they aren't if missing.
+    #[serde(default)]
+    pub ack_ecn_capable: bool,
     /// Congestion control of its senders.
     pub congestion_control: CongestionControlConfig,
 }

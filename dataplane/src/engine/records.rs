@@ -403,6 +403,7 @@ impl<M: Medium> World<M> {
             "dropped_packets": U64 = queues.dropped_packets,
             "dropped_bytes": U64 = queues.dropped_bytes,
             "headroom_dropped_packets": U64 = queues.headroom_dropped_packets,
+            "wred_dropped_packets": U64 = queues.wred_dropped_packets,
             "storm_dropped_packets": U64 = queues.storm_dropped_packets,
             "storms": U64 = queues.storms,
             "unroutable_packets": U64 = totals.unroutable_packets,
@@ -431,6 +432,7 @@ fn queue_columns<'a>(rows: impl Iterator<Item = &'a QueueRow>) -> Table {
         "marked_packets": U64 = row.marked_packets,
         "dropped_packets": U64 = row.dropped_packets,
         "dropped_bytes": U64 = row.dropped_bytes,
+        "wred_dropped_packets": U64 = row.wred_dropped_packets,
         "pause_frames_sent": U64 = row.pause_frames_sent,
         "pause_frames_received": U64 = row.pause_frames_received,
     })

@@ -46,6 +46,8 @@ pub struct QueueRow {
     pub dropped_packets: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
+    /// Those of the dropped packets that were not ECN-capable where they would have been marked.
+    pub wred_dropped_packets: u64,
     /// Pause frames sent by this port for this priority.
     pub pause_frames_sent: u64,
     /// Pause frames that arrived at this port for this priority.
@@ -100,6 +102,7 @@ impl Row for QueueRow {
         self.marked_packets += later.marked_packets;
         self.dropped_packets += later.dropped_packets;
         self.dropped_bytes += later.dropped_bytes;
+        self.wred_dropped_packets += later.wred_dropped_packets;
         self.pause_frames_sent += later.pause_frames_sent;
         self.pause_frames_received += later.pause_frames_received;
     }

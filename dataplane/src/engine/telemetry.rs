@@ -229,6 +229,7 @@ impl Telemetry {
                     marked_packets: 0,
                     dropped_packets: 0,
                     dropped_bytes: 0,
+                    wred_dropped_packets: 0,
                     pause_frames_sent: 0,
                     pause_frames_received: sample.pause_frames_received,
                 };
@@ -259,6 +260,7 @@ impl Telemetry {
                             marked_packets: sample.marked_packets,
                             dropped_packets: sample.dropped_packets,
                             dropped_bytes: sample.dropped_bytes,
+                            wred_dropped_packets: sample.wred_dropped_packets,
                             pause_frames_sent: sample.pause_frames_sent,
                             pause_frames_received: sample.pause_frames_received,
                         },

@@ -7,6 +7,8 @@ pub(super) enum DropCause {
     QueueFull,
     /// A lossless ingress has no more headroom.
     HeadroomFull,
+    /// The queue's profile would mark the packet, which is not ECN-capable.
+    Wred,
     /// The queue is in a storm.
     Storm,
     /// The link is down.
@@ -28,6 +30,8 @@ pub struct QueueTotals {
     pub dropped_bytes: u64,
     /// Those of the dropped frames that were lossless: the headroom was full.
     pub headroom_dropped_packets: u64,
+    /// Those of the dropped frames that were not ECN-capable where they would have been marked.
+    pub wred_dropped_packets: u64,
     /// Those of the dropped frames that the watchdog dropped.
     pub storm_dropped_packets: u64,
     /// Storms that the watchdog found.
@@ -55,6 +59,7 @@ impl QueueTotals {
         self.dropped_packets += 1;
         self.dropped_bytes += u64::from(wire_bytes);
         self.headroom_dropped_packets += u64::from(cause == DropCause::HeadroomFull);
+        self.wred_dropped_packets += u64::from(cause == DropCause::Wred);
         self.storm_dropped_packets += u64::from(cause == DropCause::Storm);
     }
 
@@ -68,6 +73,7 @@ impl QueueTotals {
             dropped_bytes: self.dropped_bytes - before.dropped_bytes,
             headroom_dropped_packets: self.headroom_dropped_packets
                 - before.headroom_dropped_packets,
+            wred_dropped_packets: self.wred_dropped_packets - before.wred_dropped_packets,
             storm_dropped_packets: self.storm_dropped_packets - before.storm_dropped_packets,
             storms: self.storms - before.storms,
             link_down_packets: self.link_down_packets - before.link_down_packets,
@@ -85,6 +91,7 @@ impl QueueTotals {
         self.dropped_packets += other.dropped_packets;
         self.dropped_bytes += other.dropped_bytes;
         self.headroom_dropped_packets += other.headroom_dropped_packets;
+        self.wred_dropped_packets += other.wred_dropped_packets;
         self.storm_dropped_packets += other.storm_dropped_packets;
         self.storms += other.storms;
         self.link_down_packets += other.link_down_packets;
@@ -111,6 +118,8 @@ pub struct QueueSample {
     pub dropped_packets: u64,
     /// Bytes of them.
     pub dropped_bytes: u64,
+    /// Those of the dropped frames that were not ECN-capable where they would have been marked.
+    pub wred_dropped_packets: u64,
     /// Pause frames sent.
     pub pause_frames_sent: u64,
     /// Pause frames received.

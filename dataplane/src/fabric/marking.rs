@@ -2,7 +2,8 @@
 //!
 //! Source: Zhu et al., SIGCOMM 2015, section 3.1 (RED on the instantaneous queue), RFC 3168 (only
 //! ECN-capable packets are marked). The queue is looked at when a packet leaves it, and what counts
-//! is what stays behind: marking at arrival would add the queue's own delay to the control loop.
+//! is what stays behind: marking at arrival would add the queue's own delay to the control loop. What
+//! a profile does about other packets is in `early_drop`.
 
 use crate::config::EcnConfig;
 use crate::random::{mix, ratio};
@@ -39,7 +40,7 @@ pub fn mark(profile: &EcnConfig, queue_bytes: u64, seed: u64, packet: &mut Packe
 
 /// The packet's random number in `[0, 1)` at a switch with this seed.
 #[inline]
-fn draw(seed: u64, packet: &Packet) -> f64 {
+pub(super) fn draw(seed: u64, packet: &Packet) -> f64 {
     let addresses = u64::from(packet.source_address) << 32 | u64::from(packet.destination_address);
     let sequence = u64::from(packet.bth.destination_qp) << 24 | u64::from(packet.bth.psn);
     ratio(mix(mix(seed ^ addresses) ^ sequence))
@@ -49,8 +50,12 @@ fn draw(seed: u64, packet: &Packet) -> f64 {
 mod tests {
     use super::*;
 
-    const PROFILE: EcnConfig =
-        EcnConfig { kmin_bytes: 5_000, kmax_bytes: 200_000, pmax_ratio: 0.01 };
+    const PROFILE: EcnConfig = EcnConfig {
+        kmin_bytes: 5_000,
+        kmax_bytes: 200_000,
+        pmax_ratio: 0.01,
+        drops_not_ect: false,
+    };
 
     const SEED: u64 = 1;
 
@@ -80,7 +85,8 @@ mod tests {
 
     #[test]
     fn equal_thresholds_are_a_step() {
-        let step = EcnConfig { kmin_bytes: 100, kmax_bytes: 100, pmax_ratio: 1.0 };
+        let step = EcnConfig { kmin_bytes: 100, kmax_bytes: 100, ..PROFILE };
+        let step = EcnConfig { pmax_ratio: 1.0, ..step };
         assert_eq!((mark_probability(&step, 100), mark_probability(&step, 101)), (0.0, 1.0));
     }
 

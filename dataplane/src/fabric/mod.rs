@@ -16,7 +16,8 @@
 
 pub mod buffer;
 pub mod counters;
-pub mod ecmp;
+pub mod early_drop;
+mod ecmp;
 mod link_state;
 pub mod marking;
 pub mod path;

@@ -2,6 +2,7 @@
 
 use super::buffer::{SharedBuffer, Verdict};
 use super::counters::{DropCause, PortTotals, QueueSample, QueueTotals};
+use super::early_drop::EarlyDrops;
 use super::ecmp::EcmpHash;
 use super::marking::mark;
 use super::path::PathSelector;
@@ -54,6 +55,7 @@ pub struct Switch {
     ecn: [Option<EcnConfig>; PRIORITIES],
     /// Seed of the random number that each packet has at this switch.
     marking_seed: u64,
+    early_drops: EarlyDrops,
     watchdog: Option<Watchdog>,
     pub(super) pauses: PauseLog,
     /// Ports whose pause frames became due while another port was served.
@@ -69,6 +71,7 @@ impl Switch {
         for (profile, priority) in ecn.iter_mut().zip(&config.priorities) {
             *profile = priority.ecn;
         }
+        let marking_seed = Random::new(job.seed, index as u64).next_u64();
         Self {
             mac: config.mac,
             ports: links.iter().map(|link| Port::new(link.rate_bps, &disciplines)).collect(),
@@ -82,7 +85,8 @@ impl Switch {
             ),
             priority_of_dscp: priority_of_dscp(job),
             ecn,
-            marking_seed: Random::new(job.seed, index as u64).next_u64(),
+            marking_seed,
+            early_drops: EarlyDrops::new(marking_seed),
             watchdog: config
                 .pfc_watchdog
                 .map(|guard| Watchdog::new(guard, links.len(), &config.priorities)),
@@ -195,7 +199,7 @@ impl Switch {
     ) -> bool {
         let Way { ingress_port, egress_port, priority } = way;
         let wire_bytes = packet.wire_bytes();
-        let verdict = match self.admit(way, wire_bytes) {
+        let verdict = match self.admit(way, &packet, wire_bytes) {
             Ok(verdict) => verdict,
             Err(cause) => {
                 let port = &mut self.ports[usize::from(egress_port)];
@@ -219,7 +223,7 @@ impl Switch {
 
     /// Whether a packet may be stored.
     #[inline]
-    fn admit(&mut self, way: Way, wire_bytes: u32) -> Result<Verdict, DropCause> {
+    fn admit(&mut self, way: Way, packet: &Packet, wire_bytes: u32) -> Result<Verdict, DropCause> {
         let Way { ingress_port, egress_port, priority } = way;
         if self.ports[usize::from(egress_port)].is_down {
             return Err(DropCause::LinkDown);
@@ -228,6 +232,11 @@ impl Switch {
             return Err(DropCause::Storm);
         }
         let depth_bytes = self.depth_bytes(egress_port, priority);
+        if let Some(profile) = &self.ecn[usize::from(priority)] {
+            if self.early_drops.drops(profile, depth_bytes, packet) {
+                return Err(DropCause::Wred);
+            }
+        }
         match self.buffer.admit(ingress_port, priority, depth_bytes, wire_bytes) {
             Verdict::Dropped => Err(DropCause::QueueFull),
             Verdict::HeadroomExceeded => Err(DropCause::HeadroomFull),

@@ -95,6 +95,7 @@ impl Port {
             marked_packets: counted.marked_packets,
             dropped_packets: counted.dropped_packets,
             dropped_bytes: counted.dropped_bytes,
+            wred_dropped_packets: counted.wred_dropped_packets,
             pause_frames_sent: counted.pause_frames_sent,
             pause_frames_received: counted.pause_frames_received,
         }

@@ -67,6 +67,7 @@ pub struct QueuePair {
     data_dscp: u8,
     data_ecn: Ecn,
     ack_dscp: u8,
+    ack_ecn: Ecn,
     requester: Requester,
     responder: Responder,
     events: VecDeque<QpEvent>,
@@ -86,8 +87,9 @@ impl QueuePair {
         Self {
             address,
             data_dscp: classes.data_dscp,
-            data_ecn: if classes.data_ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
+            data_ecn: codepoint(classes.data_ecn_capable),
             ack_dscp: classes.ack_dscp,
+            ack_ecn: codepoint(classes.ack_ecn_capable),
             requester: Requester::new(transport, send_psn, seed(&address)),
             responder: Responder::new(transport, receive_psn),
             events: VecDeque::new(),
@@ -207,6 +209,7 @@ impl QueuePair {
         let reply = self.responder.poll(&mut self.counters)?;
         let mut packet = self.address.packet();
         packet.dscp = self.ack_dscp;
+        packet.ecn = self.ack_ecn;
         packet.bth.opcode = Opcode::ACKNOWLEDGE;
         packet.bth.psn = reply.psn;
         packet.aeth = Aeth { syndrome: reply.syndrome.code(), msn: reply.msn };
@@ -302,6 +305,10 @@ pub fn udp_source_port(local_qp: u32, remote_qp: u32) -> u16 {
     let folded = product ^ product >> 20;
     let flow_label = (folded ^ folded >> 40) & 0xF_FFFF;
     0xC000 | (flow_label & 0x3FFF) as u16 ^ (flow_label >> 14) as u16
+}
+
+fn codepoint(is_capable: bool) -> Ecn {
+    if is_capable { Ecn::Ect0 } else { Ecn::NotEct }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ fn with_second_class(
         dscp: 30,
         priority: SECOND_PRIORITY,
         ecn_capable: true,
+        ack_ecn_capable: false,
         congestion_control,
     });
     for switch in &mut fabric.0.switches {

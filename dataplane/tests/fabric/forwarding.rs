@@ -66,7 +66,8 @@ fn flows_of_one_destination_spread_over_its_ports_and_keep_to_them() {
 #[test]
 fn a_standing_queue_marks_capable_packets_of_its_profile_only() {
     let mut priorities = lossy();
-    let profile = EcnConfig { kmin_bytes: 10_000, kmax_bytes: 20_000, pmax_ratio: 1.0 };
+    let profile =
+        EcnConfig { kmin_bytes: 10_000, kmax_bytes: 20_000, pmax_ratio: 1.0, drops_not_ect: false };
     priorities[usize::from(DATA.1)].ecn = Some(profile);
     let hosts = vec![greedy(0, 2, &[DATA, OTHER]), greedy(1, 2, &[DATA, OTHER]), sink()];
     let mut world = World::new(&job(3, 1_000_000, priorities), LINK, hosts);
@@ -81,6 +82,28 @@ fn a_standing_queue_marks_capable_packets_of_its_profile_only() {
     assert_eq!(marked(OTHER.0), 0);
     assert!(marked(DATA.0) > 1000);
     assert_eq!(world.switch.queue_totals(2, DATA.1).marked_packets as usize, marked(DATA.0));
+}
+
+#[test]
+fn a_profile_that_drops_takes_packets_that_it_cannot_mark_and_counts_them() {
+    let mut priorities = lossy();
+    let profile =
+        EcnConfig { kmin_bytes: 10_000, kmax_bytes: 20_000, pmax_ratio: 0.1, drops_not_ect: true };
+    priorities[usize::from(DATA.1)].ecn = Some(profile);
+    let plain = Packet { ecn: Ecn::NotEct, ..packet(0, 2, DATA.0, 1086) };
+    let plain: Box<dyn Host> =
+        Box::new(Greedy::new(LINK.rate_bps, vec![(plain, DATA.1)], 1_000 * US));
+    let hosts = vec![plain, greedy(1, 2, &[DATA]), sink()];
+    let mut world = World::new(&job(3, 1_000_000, priorities), LINK, hosts);
+    world.run_until(3_000 * US);
+    let totals = world.switch.queue_totals(2, DATA.1);
+    assert!(totals.wred_dropped_packets > 1000, "{totals:?}");
+    assert_eq!(totals.wred_dropped_packets, totals.dropped_packets);
+    assert_eq!(totals.dropped_bytes, 1086 * totals.dropped_packets);
+    assert!(totals.marked_packets > 1000, "capable packets are marked as before");
+    let sent = |port| world.host::<Greedy>(port).sent_packets[0];
+    assert_eq!(sent(0) + sent(1), totals.tx_packets + totals.dropped_packets);
+    assert!(totals.tx_packets > sent(1), "some of the plain ones pass");
 }
 
 #[test]

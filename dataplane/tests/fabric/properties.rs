@@ -3,7 +3,7 @@
 use crate::world::{CONTROL, DATA, GBPS, OTHER, US, job, lossless, packet};
 use _native::config::{EcnConfig, JobConfig, PathSelection};
 use _native::fabric::{Output, PortLink, Switch};
-use _native::roce::packet::{Frame, PauseFrame};
+use _native::roce::packet::{Ecn, Frame, PauseFrame};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ fn selection() -> impl Strategy<Value = PathSelection> {
 
 fn small_job(path_selection: PathSelection) -> JobConfig {
     let mut priorities = lossless(8_000, HEADROOM_BYTES);
-    let profile = EcnConfig { kmin_bytes: 2_000, kmax_bytes: 20_000, pmax_ratio: 0.5 };
+    let profile =
+        EcnConfig { kmin_bytes: 2_000, kmax_bytes: 20_000, pmax_ratio: 0.5, drops_not_ect: true };
     priorities[usize::from(DATA.1)].ecn = Some(profile);
     let mut job = job(PORTS, BUFFER_BYTES, priorities);
     job.switches[0].path_selection = path_selection;
@@ -78,7 +79,10 @@ impl Bench {
         let frame = match event {
             Event::Packet { to, dscp, wire_bytes } => {
                 self.arrived_bytes += u64::from(wire_bytes);
-                Frame::Roce(Box::new(packet(port, to, dscp, wire_bytes)))
+                let mut packet = packet(port, to, dscp, wire_bytes);
+                packet.ecn = if wire_bytes % 8 == 2 { Ecn::NotEct } else { Ecn::Ect0 };
+                packet.bth.psn = wire_bytes;
+                Frame::Roce(Box::new(packet))
             }
             Event::Pause { class_enable, quanta } => Frame::Pause(Box::new(PauseFrame {
                 source_mac: [0; 6],

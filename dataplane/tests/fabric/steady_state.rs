@@ -49,7 +49,12 @@ fn paper_scenario(mode: CnpMode) -> Scenario {
     Scenario {
         rate_bps: 40 * GBPS,
         delay_ps: US,
-        ecn: EcnConfig { kmin_bytes: 5_000, kmax_bytes: 200_000, pmax_ratio: 0.01 },
+        ecn: EcnConfig {
+            kmin_bytes: 5_000,
+            kmax_bytes: 200_000,
+            pmax_ratio: 0.01,
+            drops_not_ect: false,
+        },
         dcqcn: paper(),
         cnp_interval_ps: 50 * US,
         mode,
@@ -209,7 +214,12 @@ fn mlx5_scenario(pmax_ratio: f64) -> Scenario {
     Scenario {
         rate_bps: 100 * GBPS,
         delay_ps: US,
-        ecn: EcnConfig { kmin_bytes: 150_000, kmax_bytes: 1_500_000, pmax_ratio },
+        ecn: EcnConfig {
+            kmin_bytes: 150_000,
+            kmax_bytes: 1_500_000,
+            pmax_ratio,
+            drops_not_ect: false,
+        },
         dcqcn: mlx5(),
         cnp_interval_ps: 4 * US,
         mode: CnpMode::Immediate,

@@ -40,6 +40,7 @@ pub fn classes() -> ClassConfig {
         data_ecn_capable: true,
         ack_dscp: 46,
         ack_priority: 5,
+        ack_ecn_capable: false,
         cnp_dscp: 48,
         cnp_priority: 6,
     }

@@ -12,8 +12,8 @@ from emulator.lab.sources import sourced_tables
 
 PRIORITY_4 = (
     "{priority: 4, marks: true, kmin_bytes: 1000, kmax_bytes: 2000, pmax_ratio: 0.5, "
-    "lossless: true, dynamic_threshold_alpha: 0.25, xoff_bytes: 90000, xon_offset_bytes: 3000, "
-    "headroom_bytes: 70000, watched: false, strict: true, weight: 9}"
+    "drops_not_ect: true, lossless: true, dynamic_threshold_alpha: 0.25, xoff_bytes: 90000, "
+    "xon_offset_bytes: 3000, headroom_bytes: 70000, watched: false, strict: true, weight: 9}"
 )
 
 
@@ -31,7 +31,7 @@ def test_one_priority_has_settings_of_its_own_and_leaves_the_others_theirs() -> 
         "watched": False,
         "strict": True,
         "weight": 9,
-        "ecn": {"kmin_bytes": 1000, "kmax_bytes": 2000, "pmax_ratio": 0.5},
+        "ecn": {"kmin_bytes": 1000, "kmax_bytes": 2000, "pmax_ratio": 0.5, "drops_not_ect": True},
         "dynamic_threshold_alpha": 0.25,
         "xoff_bytes": 90_000,
         "xon_offset_bytes": 3_000,

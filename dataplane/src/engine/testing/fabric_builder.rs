@@ -144,7 +144,12 @@ fn switch(index: u32, ports: u16, routes: Vec<Vec<u16>>) -> SwitchConfig {
 
 fn priority(number: u8) -> PriorityConfig {
     let is_data = number == DATA_PRIORITY;
-    let ecn = EcnConfig { kmin_bytes: 400_000, kmax_bytes: 1_600_000, pmax_ratio: 0.2 };
+    let ecn = EcnConfig {
+        kmin_bytes: 400_000,
+        kmax_bytes: 1_600_000,
+        pmax_ratio: 0.2,
+        drops_not_ect: false,
+    };
     PriorityConfig {
         lossless: is_data,
         watched: true,
@@ -184,6 +189,7 @@ fn classes() -> ClassConfig {
         data_ecn_capable: true,
         ack_dscp: 40,
         ack_priority: 5,
+        ack_ecn_capable: false,
         cnp_dscp: 48,
         cnp_priority: 6,
     }

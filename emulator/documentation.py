@@ -65,7 +65,8 @@ def labs_page() -> str:
         ecn_table(),
         "## Switch presets",
         "`switches.preset`: a kind of switch whose settings hold where the lab file gives none. "
-        "Minima that a real switch reserves for queues and priority groups are not modelled.",
+        "Reservations of queues and priority groups are modelled, minima of whole ports and the "
+        "rounding to cells are not.",
         *switch_tables(),
         _LABS_END,
         _REFUSED,
@@ -232,6 +233,17 @@ buffer is `buffer_bytes` without the headrooms of all ports.
 shared buffer is `buffer_bytes` without the pool, each ingress may still take its own headroom, and
 when the pool is full packets of a lossless priority are dropped (`headroom_dropped_packets`), as in
 a switch whose pool is too small.
+
+## Reservations
+
+`switches.pfc.reserved_bytes` are kept for every port and lossless priority of arrival (the `size`
+of a SONiC priority group's profile), `switches.queue_reserved_bytes` for every egress queue of a
+lossy priority; `switches.queues` says it for single priorities. A packet takes from the reservation
+while that has room for it, then from the shared buffer: thresholds, dynamic or fixed, count what is
+held beyond the reservation, and a buffer that others have filled still takes what is reserved. What
+leaves frees headroom first, then shared buffer, then the reservation. The shared buffer is
+`buffer_bytes` without headrooms and without the reservations of all ports that have a link; where
+these do not fit, `lab check` says how much each of them needs.
 
 ## Early drops
 

@@ -16,6 +16,7 @@ from emulator.lab.effective import (
     lossless_priorities,
     notification_preset,
     queue_setting,
+    reserved_bytes,
     shared_bytes,
     strict_priorities,
 )
@@ -163,6 +164,7 @@ def _priority(lab: Lab, fabric: Fabric, switch: int, priority: int) -> dict[str,
         "xoff_bytes": setting("xoff_bytes", pfc.xoff_bytes) if lossless else None,
         "xon_offset_bytes": setting("xon_offset_bytes", pfc.xon_offset_bytes) if lossless else 0,
         "headroom_bytes": headroom_bytes(lab, fabric, switch, priority) if lossless else 0,
+        "reserved_bytes": reserved_bytes(lab, priority),
     }
 
 

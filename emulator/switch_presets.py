@@ -1,7 +1,7 @@
 """Named kinds of switch: what a lab's `switches` part is on each, every value with its source.
 
 Only data: `emulator.lab.switches` fills in what a lab file leaves out. What the model doesn't have
-(reserved minima of queues and priority groups, cells, egress pools) is left out here as well.
+(cells, egress pools, minima of whole ports) is left out here as well.
 """
 
 from collections.abc import Mapping
@@ -76,6 +76,12 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "pfc.xon_offset_bytes": PresetValue(
                 3_556, f"{_ARISTA}: pg_profile_lookup.ini, xon_offset"
             ),
+            "pfc.reserved_bytes": PresetValue(
+                18_796, f"{_ARISTA}: pg_profile_lookup.ini, size at 400 Gb/s, 5 m and 40 m"
+            ),
+            "queue_reserved_bytes": PresetValue(
+                1_778, f"{_ARISTA}: buffers_defaults_t0.j2, egress_lossy_profile.size"
+            ),
             "ecn.drops_not_ect": PresetValue(False, _BROADCOM_ECN),
             **_SONIC_QUEUES,
         },
@@ -94,6 +100,12 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "pfc.xon_offset_bytes": PresetValue(
                 19_456, f"{_NVIDIA}: pg_profile_lookup.ini, xon, taken as the offset"
             ),
+            "pfc.reserved_bytes": PresetValue(
+                19_456, f"{_NVIDIA}: pg_profile_lookup.ini, size at 400 Gb/s"
+            ),
+            "queue_reserved_bytes": PresetValue(
+                0, f"{_NVIDIA}: buffers_defaults_objects.j2, q_lossy_profile.size"
+            ),
             "ecn.drops_not_ect": PresetValue(True, _NVIDIA_RED),
             **_SONIC_QUEUES,
         },
@@ -109,6 +121,8 @@ SWITCH_KINDS: Mapping[str, SwitchKind] = {
             "ecn.priorities": PresetValue([3], f"{_ROCE}: traffic class 3"),
             "ecn.drops_not_ect": PresetValue(False, _CUMULUS_RED),
             "pfc.priorities": PresetValue([3], f"{_ROCE}: switch priority 3"),
+            "pfc.reserved_bytes": PresetValue(0, "assumed: no public source states it"),
+            "queue_reserved_bytes": PresetValue(0, "assumed: no public source states it"),
             "pfc.headroom_bytes": PresetValue(
                 102_528, "Linux mlxsw driver: 100 Gb/s port with a cable of 100 m"
             ),

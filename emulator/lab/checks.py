@@ -15,7 +15,8 @@ from emulator.lab.effective import (
     data_classes,
     ecn_profile,
     headroom_bytes,
-    lossless_priorities,
+    reserved_bytes,
+    set_aside_bytes,
     shared_bytes,
 )
 from emulator.lab.events import event_findings
@@ -227,18 +228,19 @@ def _reachability(fabric: Fabric) -> Iterator[_Finding]:
 
 
 def _headrooms(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
-    if not lossless_priorities(lab):
-        return
     for index, switch in enumerate(fabric.switches):
-        shared = shared_bytes(lab, fabric, index)
-        if shared <= 0:
-            need = lab.switches.buffer_bytes - shared
-            each = headroom_bytes(lab, fabric, index)
-            what = (
-                f"is {lab.switches.buffer_bytes}, but {switch.name} reserves {need} for headroom "
-                f"({each} per port and lossless priority)"
-            )
-            yield ("switches", "buffer_bytes"), what, f"give at least {2 * need}"
+        if shared_bytes(lab, fabric, index) <= 0:
+            headroom, reserved = set_aside_bytes(lab, fabric, index)
+            parts = []
+            if headroom:
+                each = headroom_bytes(lab, fabric, index)
+                parts.append(f"{headroom} for headroom ({each} per port and lossless priority)")
+            if reserved:
+                each = sum(reserved_bytes(lab, priority) for priority in range(8))
+                parts.append(f"{reserved} for reservations ({each} per port)")
+            what = f"is {lab.switches.buffer_bytes}, but {switch.name} sets aside "
+            remedy = f"give at least {2 * (headroom + reserved)}"
+            yield ("switches", "buffer_bytes"), what + " and ".join(parts), remedy
             return
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "notification_preset",
     "queue_setting",
     "reserved_bytes",
+    "set_aside_bytes",
     "shared_bytes",
     "sourced_ecn",
     "strict_priorities",
@@ -164,7 +165,8 @@ def ecn_priorities(lab: Lab) -> list[int]:
 
 
 def _data_priorities(lab: Lab) -> list[int]:
-    return sorted({item.priority for item in data_classes(lab)})
+    classes = lab.traffic_classes
+    return sorted({item.priority for item in (classes.data, *classes.further)})
 
 
 def lossless_priorities(lab: Lab) -> list[int]:
@@ -213,14 +215,26 @@ def needed_headroom_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
 
 
 def shared_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
-    """The switch's buffer without its headrooms; not positive when they don't fit."""
-    return lab.switches.buffer_bytes - reserved_bytes(lab, fabric, switch)
+    """The switch's buffer without what it sets aside; not positive when that doesn't fit."""
+    return lab.switches.buffer_bytes - sum(set_aside_bytes(lab, fabric, switch))
 
 
-def reserved_bytes(lab: Lab, fabric: Fabric, switch: int) -> int:
-    """What a switch sets aside for headroom: the pool, or the headrooms of all."""
+def set_aside_bytes(lab: Lab, fabric: Fabric, switch: int) -> tuple[int, int]:
+    """What a switch sets aside: headroom (the pool, or the headrooms of all) and reservations."""
     pool = headroom_pool_bytes(lab, fabric, switch)
-    return pool if pool is not None else _all_headrooms_bytes(lab, fabric, switch)
+    headroom = pool if pool is not None else _all_headrooms_bytes(lab, fabric, switch)
+    each = sum(reserved_bytes(lab, priority) for priority in range(8))
+    return headroom, each * len(fabric.neighbours[switch])
+
+
+def reserved_bytes(lab: Lab, priority: int) -> int:
+    """Kept for each ingress of a lossless priority, for each egress queue of a lossy one."""
+    of_queue = queue_setting(lab, priority, "reserved_bytes")
+    if of_queue is not None:
+        return int(of_queue)
+    switches = lab.switches
+    is_lossless = priority in lossless_priorities(lab)
+    return switches.pfc.reserved_bytes if is_lossless else switches.queue_reserved_bytes
 
 
 def headroom_pool_bytes(lab: Lab, fabric: Fabric, switch: int) -> int | None:

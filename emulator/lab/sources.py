@@ -7,6 +7,7 @@ from emulator.lab.effective import (
     headroom_bytes,
     headroom_pool_bytes,
     notification_preset,
+    set_aside_bytes,
     shared_bytes,
     sourced_ecn,
 )
@@ -49,6 +50,8 @@ def sourced_tables(loaded: LoadedLab) -> dict[str, dict[str, Sourced]]:
         formula = preset_source(lab, "pfc.headroom_bytes") or formula
         pool = headroom_pool_bytes(lab, fabric, 0)
         rest = "buffer without headrooms" if pool is None else "buffer without the headroom pool"
+        if set_aside_bytes(lab, fabric, 0)[1]:
+            rest += " and reservations"
         tables["switches.pfc"] = {
             "headroom_bytes": Sourced(headroom_bytes(lab, fabric, 0), formula),
             "headroom_pool_bytes": Sourced("none" if pool is None else pool, _pool_source(lab)),

@@ -19,6 +19,8 @@ _DEFAULTS = {
     "pfc.priorities": "default: those of the data packets",
     "pfc.xoff_bytes": "default: the dynamic threshold",
     "pfc.xon_offset_bytes": "default: our choice, four packets of 4096 bytes",
+    "pfc.reserved_bytes": "default: our choice, nothing is reserved",
+    "queue_reserved_bytes": "default: our choice, nothing is reserved",
     "pfc.watchdog": "default: off",
 }
 """Dotted key below `switches` -> source of its default."""

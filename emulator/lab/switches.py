@@ -61,6 +61,10 @@ class Pfc(LabPart):
     """Pause when one ingress holds more; left out, the dynamic threshold."""
     xon_offset_bytes: _Bytes = 16_384
     """Resume when the ingress holds this much less than the pause threshold; at least 2 MTU."""
+    reserved_bytes: _Bytes = 0
+    """Kept for every port and lossless priority of arrival, and taken before its share of the
+    buffer; the threshold counts what is held beyond. Default: our choice, as the model of a plain
+    shared buffer. Source: SONiC, `BUFFER_PROFILE.size` of a lossless priority group."""
     headroom_bytes: _Bytes | None = None
     """Bytes per port and lossless priority above the pause threshold; left out, by formula:
     2 delay rate / 8 + 2 frames + 64 (pause frame) + response. Source: IEEE 802.1Q annex N."""
@@ -104,6 +108,8 @@ class QueueSettings(LabPart):
     """Resume when the ingress holds this much less."""
     headroom_bytes: _Bytes | None = None
     """Headroom of a port."""
+    reserved_bytes: _Bytes | None = None
+    """Kept for each of its queues, or of its ingresses if it is lossless."""
     watched: bool | None = None
     """The watchdog guards it; left out, it guards every lossless priority."""
     strict: bool | None = None
@@ -159,11 +165,14 @@ class Switches(LabPart):
     """Kind of switch that the settings below are taken from where they are left out; see the
     presets. Left out, the defaults below."""
     buffer_bytes: Annotated[int, Field(ge=10_000, le=2**40)] = 67_108_864
-    """Packet buffer of one switch, headroom included. The default is 64 MiB, the buffer of
-    Broadcom's Tomahawk 3 (12.8 Tb/s, 32 ports of 400 Gb/s)."""
+    """Packet buffer of one switch, headroom and reservations included. The default is 64 MiB, the
+    buffer of Broadcom's Tomahawk 3 (12.8 Tb/s, 32 ports of 400 Gb/s)."""
     dynamic_threshold_alpha: Annotated[float, Field(gt=0, le=64)] = 0.125
     """Share of the free shared buffer that one queue (lossy) or one ingress (lossless) may take.
     Source: 1/8, a usual setting for lossless classes (HPCC ns-3: shift 3)."""
+    queue_reserved_bytes: _Bytes = 0
+    """Kept for every egress queue of a lossy priority, and taken before its share of the buffer.
+    Default: our choice. Source: SONiC, `BUFFER_PROFILE.size` of an egress queue."""
     path_selection: PathSelection = PathSelection()
     """Load balancing over equal-cost ports."""
     rerouting: Rerouting = Rerouting()

@@ -75,6 +75,7 @@ def test_data_is_lossless_and_marked_and_notifications_are_strict() -> None:
         "kmin_bytes": 800_000,
         "kmax_bytes": 3_200_000,
         "pmax_ratio": 0.2,
+        "drops_not_ect": False,
     }
     assert all(item["ecn"] is None for index, item in enumerate(priorities) if index != 3)
 

@@ -59,7 +59,10 @@ def test_the_engine_gets_the_preset_resolved(lab: str) -> None:
     loaded = load(lab, [preset("sonic-tomahawk5")])
     switch = job_config(loaded.lab, loaded.fabric, seed=1)["switches"][0]
     assert switch["headroom_pool_bytes"] == 22_010_624
-    assert switch["buffer_bytes"] == 164_505_640 - 22_010_624
+    reserved = [priority["reserved_bytes"] for priority in switch["priorities"]]
+    assert reserved == [18_796 if n in (3, 4) else 1_778 for n in range(8)]
+    assert switch["buffer_bytes"] == 164_505_640 - 22_010_624 - 4 * sum(reserved)
+    assert switch["priorities"][3]["ecn"]["drops_not_ect"] is False
     assert switch["dynamic_threshold_alpha"] == 1.0
     assert switch["pfc_watchdog"]["action"] == "drop"
     lossless = [priority["lossless"] for priority in switch["priorities"]]

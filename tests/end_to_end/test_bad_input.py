@@ -194,7 +194,7 @@ BAD_TOPOLOGIES = {
     "unreachable_rank": unreachable_rank,
     "link_to_itself": explicit_with('right, "tor:1"', '"tor:1", "tor:2"', "connect tor to itself"),
     "buffer_below_headrooms": explicit_with(
-        "topology:", "switches: {buffer_bytes: 20000}\ntopology:", "20000", "tor reserves"
+        "topology:", "switches: {buffer_bytes: 20000}\ntopology:", "20000", "tor sets aside"
     ),
 }
 

@@ -323,6 +323,7 @@ def _queue_totals() -> dict[str, Any]:
         "max_depth_bytes": depth * 2,
         "marked_packets": depth // 1000,
         "dropped_packets": zeros,
+        "wred_dropped_packets": zeros,
         "pause_frames_sent": zeros,
         "pause_frames_received": zeros,
     }

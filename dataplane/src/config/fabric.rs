@@ -43,7 +43,7 @@ pub struct SwitchConfig {
     /// [`FailureHashing::Modulo`].
     #[serde(default)]
     pub failure_hashing: FailureHashing,
-    /// Shared packet buffer, without headroom.
+    /// Shared packet buffer, without headroom and reservations.
     pub buffer_bytes: u64,
     /// Headroom that all ingresses share, each up to its `headroom_bytes`; a missing key lets each
     /// have its own.
@@ -154,6 +154,10 @@ pub struct PriorityConfig {
     pub xon_offset_bytes: u64,
     /// Bytes that one ingress may hold above its pause threshold.
     pub headroom_bytes: u64,
+    /// Bytes kept for each ingress (lossless) or egress queue (lossy) beside the shared buffer; none
+    /// if missing.
+    #[serde(default)]
+    pub reserved_bytes: u64,
 }
 
 fn yes() -> bool {

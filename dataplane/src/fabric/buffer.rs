@@ -4,11 +4,16 @@
 //! * A lossless packet is stored always: in the shared buffer until its ingress was told to pause,
 //!   in that ingress's headroom afterwards. Only a full headroom drops it, which means that the
 //!   headroom is too small for the link.
+//! * Before either, a packet is stored in what is reserved for its egress queue (lossy) or its ingress
+//!   (lossless), for as long as that has room. Thresholds look at what is held beyond. Source: SONiC,
+//!   `BUFFER_PROFILE.size`; SAI, `SAI_BUFFER_PROFILE_ATTR_RESERVED_BUFFER_SIZE`.
+//!
+//! What leaves frees headroom first, then shared buffer, and the reservation last.
 //!
 //! The headrooms may share a pool: then one takes as much as it may have alone, for as long as the
-//! pool has it, and what the pool saves is shared buffer. A packet is never split between shared
-//! buffer and headroom. Source: SONiC, "Shared headroom pool design": the pool is the sum of all
-//! headrooms over an over-subscription ratio, and a full one drops at ingress.
+//! pool has it, and what the pool saves is shared buffer. A packet is never split between the parts.
+//! Source: SONiC, "Shared headroom pool design": the pool is the sum of all headrooms over an
+//! over-subscription ratio, and a full one drops at ingress.
 //!
 //! An ingress is a port and a priority. It pauses at its threshold, fixed or `alpha` times the free
 //! buffer, and resumes when its headroom is empty and it holds `xon_offset_bytes` less than the
@@ -39,11 +44,24 @@ struct Policy {
     xoff_bytes: Option<u64>,
     xon_offset_bytes: u64,
     headroom_bytes: u64,
+    reserved_bytes: u64,
 }
 
-/// What one port and priority of arrival holds.
+/// Where a packet comes in and leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Port that it came in at.
+    pub ingress_port: u16,
+    /// Port that it leaves from.
+    pub egress_port: u16,
+    /// Its priority.
+    pub priority: u8,
+}
+
+/// What an ingress of a lossless priority, or an egress queue of a lossy one, holds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ingress {
+struct Holder {
+    reserved_bytes: u64,
     shared_bytes: u64,
     headroom_bytes: u64,
     paused: bool,
@@ -56,7 +74,9 @@ pub struct SharedBuffer {
     /// What all headrooms together may hold.
     headroom_pool_bytes: u64,
     policies: [Policy; PRIORITIES],
-    ingresses: Vec<[Ingress; PRIORITIES]>,
+    /// By port and priority.
+    holders: Vec<[Holder; PRIORITIES]>,
+    reserved_used_bytes: u64,
     shared_used_bytes: u64,
     headroom_used_bytes: u64,
     max_used_bytes: u64,
@@ -73,39 +93,60 @@ impl SharedBuffer {
                 xoff_bytes: priority.xoff_bytes,
                 xon_offset_bytes: priority.xon_offset_bytes,
                 headroom_bytes: priority.headroom_bytes,
+                reserved_bytes: priority.reserved_bytes,
             };
         }
         Self {
             shared_bytes: config.buffer_bytes,
             headroom_pool_bytes: config.headroom_pool_bytes.unwrap_or(u64::MAX),
             policies,
-            ingresses: vec![Default::default(); usize::from(config.ports)],
+            holders: vec![Default::default(); usize::from(config.ports)],
+            reserved_used_bytes: 0,
             shared_used_bytes: 0,
             headroom_used_bytes: 0,
             max_used_bytes: 0,
         }
     }
 
-    /// Store a packet that came in at `port`, if it may be; `queue_bytes` are in its egress queue.
+    /// Store a packet, if it may be.
     #[inline]
-    pub fn admit(&mut self, port: u16, priority: u8, queue_bytes: u64, bytes: u32) -> Verdict {
+    pub fn admit(&mut self, passage: Passage, bytes: u32) -> Verdict {
         let bytes = u64::from(bytes);
-        let verdict = if self.policies[usize::from(priority)].lossless {
+        let priority = passage.priority;
+        let port = self.holding_port(passage);
+        let verdict = if self.reserve(port, priority, bytes) {
+            Verdict::Stored
+        } else if self.is_lossless(priority) {
             self.admit_lossless(port, priority, bytes)
         } else {
-            self.admit_lossy(port, priority, queue_bytes, bytes)
+            self.admit_lossy(port, priority, bytes)
         };
         self.max_used_bytes = self.max_used_bytes.max(self.used_bytes());
         verdict
     }
 
+    /// Store a packet in what is reserved for its holder, if there is room.
     #[inline]
-    fn admit_lossy(&mut self, port: u16, priority: u8, queue_bytes: u64, bytes: u64) -> Verdict {
-        if bytes > self.free_bytes() || queue_bytes + bytes > self.dynamic_threshold_bytes(priority)
-        {
+    fn reserve(&mut self, port: u16, priority: u8, bytes: u64) -> bool {
+        let limit_bytes = self.policies[usize::from(priority)].reserved_bytes;
+        let holder = self.holder(port, priority);
+        let has_room = holder.reserved_bytes + bytes <= limit_bytes;
+        if has_room {
+            holder.reserved_bytes += bytes;
+            self.reserved_used_bytes += bytes;
+        }
+        has_room
+    }
+
+    #[inline]
+    fn admit_lossy(&mut self, port: u16, priority: u8, bytes: u64) -> Verdict {
+        let free_bytes = self.free_bytes();
+        let threshold_bytes = self.dynamic_threshold_bytes(priority);
+        let queue = self.holder(port, priority);
+        if bytes > free_bytes || queue.shared_bytes + bytes > threshold_bytes {
             return Verdict::Dropped;
         }
-        self.ingress(port, priority).shared_bytes += bytes;
+        queue.shared_bytes += bytes;
         self.shared_used_bytes += bytes;
         Verdict::Stored
     }
@@ -115,7 +156,7 @@ impl SharedBuffer {
         let free_bytes = self.free_bytes();
         let limit_bytes = self.policies[usize::from(priority)].headroom_bytes;
         let pool_bytes = self.headroom_pool_bytes - self.headroom_used_bytes;
-        let ingress = self.ingress(port, priority);
+        let ingress = self.holder(port, priority);
         if !ingress.paused && bytes <= free_bytes {
             ingress.shared_bytes += bytes;
             self.shared_used_bytes += bytes;
@@ -131,7 +172,7 @@ impl SharedBuffer {
     #[inline]
     fn pause_if_over(&mut self, port: u16, priority: u8) -> Verdict {
         let threshold_bytes = self.threshold_bytes(priority);
-        let ingress = self.ingress(port, priority);
+        let ingress = self.holder(port, priority);
         let is_over = ingress.headroom_bytes > 0 || ingress.shared_bytes >= threshold_bytes;
         if ingress.paused || !is_over {
             return Verdict::Stored;
@@ -140,18 +181,23 @@ impl SharedBuffer {
         Verdict::StoredPause
     }
 
-    /// A packet that came in at `port` has left. True if its ingress may resume.
+    /// A packet has left. True if its ingress may resume.
     #[inline]
-    pub fn release(&mut self, port: u16, priority: u8, bytes: u32) -> bool {
-        let bytes = u64::from(bytes);
-        let ingress = self.ingress(port, priority);
-        let from_headroom_bytes = ingress.headroom_bytes.min(bytes);
-        let from_shared_bytes = bytes - from_headroom_bytes;
-        ingress.headroom_bytes -= from_headroom_bytes;
-        ingress.shared_bytes -= from_shared_bytes;
-        let is_paused = ingress.paused;
+    pub fn release(&mut self, passage: Passage, bytes: u32) -> bool {
+        let priority = passage.priority;
+        let port = self.holding_port(passage);
+        let holder = self.holder(port, priority);
+        let from_headroom_bytes = holder.headroom_bytes.min(u64::from(bytes));
+        let rest_bytes = u64::from(bytes) - from_headroom_bytes;
+        let from_shared_bytes = holder.shared_bytes.min(rest_bytes);
+        let from_reserved_bytes = rest_bytes - from_shared_bytes;
+        holder.headroom_bytes -= from_headroom_bytes;
+        holder.shared_bytes -= from_shared_bytes;
+        holder.reserved_bytes -= from_reserved_bytes;
+        let is_paused = holder.paused;
         self.headroom_used_bytes -= from_headroom_bytes;
         self.shared_used_bytes -= from_shared_bytes;
+        self.reserved_used_bytes -= from_reserved_bytes;
         is_paused && self.resume_if_below(port, priority)
     }
 
@@ -159,7 +205,7 @@ impl SharedBuffer {
     fn resume_if_below(&mut self, port: u16, priority: u8) -> bool {
         let threshold_bytes = self.threshold_bytes(priority);
         let offset_bytes = self.policies[usize::from(priority)].xon_offset_bytes;
-        let ingress = self.ingress(port, priority);
+        let ingress = self.holder(port, priority);
         let is_below = ingress.shared_bytes == 0
             || ingress.shared_bytes.saturating_add(offset_bytes) <= threshold_bytes;
         let resumes = ingress.headroom_bytes == 0 && is_below;
@@ -169,9 +215,18 @@ impl SharedBuffer {
         resumes
     }
 
+    /// The port whose holder a packet counts for: of arrival if lossless, else of departure.
     #[inline]
-    fn ingress(&mut self, port: u16, priority: u8) -> &mut Ingress {
-        &mut self.ingresses[usize::from(port)][usize::from(priority)]
+    fn holding_port(&self, passage: Passage) -> u16 {
+        match self.is_lossless(passage.priority) {
+            true => passage.ingress_port,
+            false => passage.egress_port,
+        }
+    }
+
+    #[inline]
+    fn holder(&mut self, port: u16, priority: u8) -> &mut Holder {
+        &mut self.holders[usize::from(port)][usize::from(priority)]
     }
 
     /// Where an ingress of that priority pauses now.
@@ -201,13 +256,13 @@ impl SharedBuffer {
 
     /// The ingress has paused its neighbour and has not let it resume.
     pub fn is_paused(&self, port: u16, priority: u8) -> bool {
-        self.ingresses[usize::from(port)][usize::from(priority)].paused
+        self.holders[usize::from(port)][usize::from(priority)].paused
     }
 
-    /// Bytes stored, headrooms included.
+    /// Bytes stored, headrooms and reservations included.
     #[inline]
     pub fn used_bytes(&self) -> u64 {
-        self.shared_used_bytes + self.headroom_used_bytes
+        self.reserved_used_bytes + self.shared_used_bytes + self.headroom_used_bytes
     }
 
     /// Most bytes ever stored.
@@ -215,9 +270,9 @@ impl SharedBuffer {
         self.max_used_bytes
     }
 
-    /// Bytes that arrived at the port with that priority and are stored.
+    /// Bytes that arrived at the port with that priority, a lossless one, and are stored.
     pub fn ingress_bytes(&self, port: u16, priority: u8) -> u64 {
-        let ingress = &self.ingresses[usize::from(port)][usize::from(priority)];
-        ingress.shared_bytes + ingress.headroom_bytes
+        let ingress = &self.holders[usize::from(port)][usize::from(priority)];
+        ingress.reserved_bytes + ingress.shared_bytes + ingress.headroom_bytes
     }
 }

@@ -1,6 +1,6 @@
 //! A switch: routing, admission, queues, marking and flow control together.
 
-use super::buffer::{SharedBuffer, Verdict};
+use super::buffer::{Passage, SharedBuffer, Verdict};
 use super::counters::{DropCause, PortTotals, QueueSample, QueueTotals};
 use super::early_drop::EarlyDrops;
 use super::ecmp::EcmpHash;
@@ -34,14 +34,6 @@ const REFRESH_TOKEN: u32 = 1 << 16;
 const CHECK_TOKEN: u32 = 1 << 17;
 /// Where the priority stands.
 const PRIORITY_SHIFT: u32 = 18;
-
-/// How a packet passes the switch.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    ingress_port: u16,
-    egress_port: u16,
-    priority: u8,
-}
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -167,8 +159,8 @@ impl Switch {
             return;
         }
         packet.ttl -= 1;
-        let way = Way { ingress_port, egress_port, priority };
-        if self.enqueue(now_ps, way, packet, outputs) {
+        let passage = Passage { ingress_port, egress_port, priority };
+        if self.enqueue(now_ps, passage, packet, outputs) {
             self.serve(now_ps, egress_port, outputs);
         }
     }
@@ -193,13 +185,13 @@ impl Switch {
     fn enqueue(
         &mut self,
         now_ps: u64,
-        way: Way,
+        passage: Passage,
         packet: Box<Packet>,
         outputs: &mut Vec<Output>,
     ) -> bool {
-        let Way { ingress_port, egress_port, priority } = way;
+        let Passage { ingress_port, egress_port, priority } = passage;
         let wire_bytes = packet.wire_bytes();
-        let verdict = match self.admit(way, &packet, wire_bytes) {
+        let verdict = match self.admit(passage, &packet, wire_bytes) {
             Ok(verdict) => verdict,
             Err(cause) => {
                 let port = &mut self.ports[usize::from(egress_port)];
@@ -223,8 +215,13 @@ impl Switch {
 
     /// Whether a packet may be stored.
     #[inline]
-    fn admit(&mut self, way: Way, packet: &Packet, wire_bytes: u32) -> Result<Verdict, DropCause> {
-        let Way { ingress_port, egress_port, priority } = way;
+    fn admit(
+        &mut self,
+        passage: Passage,
+        packet: &Packet,
+        wire_bytes: u32,
+    ) -> Result<Verdict, DropCause> {
+        let Passage { egress_port, priority, .. } = passage;
         if self.ports[usize::from(egress_port)].is_down {
             return Err(DropCause::LinkDown);
         }
@@ -237,7 +234,7 @@ impl Switch {
                 return Err(DropCause::Wred);
             }
         }
-        match self.buffer.admit(ingress_port, priority, depth_bytes, wire_bytes) {
+        match self.buffer.admit(passage, wire_bytes) {
             Verdict::Dropped => Err(DropCause::QueueFull),
             Verdict::HeadroomExceeded => Err(DropCause::HeadroomFull),
             stored => Ok(stored),
@@ -298,15 +295,17 @@ impl Switch {
             let port = &mut self.ports[usize::from(index)];
             let Some(queued) = port.scheduler.discard(now_ps, priority) else { return };
             let Queued { wire_bytes, ingress_port, .. } = queued;
+            let passage = Passage { ingress_port, egress_port: index, priority };
             port.queues[usize::from(priority)].count_drop(cause, wire_bytes);
-            self.release(now_ps, ingress_port, priority, wire_bytes);
+            self.release(now_ps, passage, wire_bytes);
         }
     }
 
     /// Free the buffer of a packet that is gone, and let its ingress resume if that suffices.
     #[inline]
-    fn release(&mut self, now_ps: u64, ingress_port: u16, priority: u8, wire_bytes: u32) {
-        if self.buffer.release(ingress_port, priority, wire_bytes) {
+    fn release(&mut self, now_ps: u64, passage: Passage, wire_bytes: u32) {
+        let Passage { ingress_port, priority, .. } = passage;
+        if self.buffer.release(passage, wire_bytes) {
             self.pauses.end(now_ps, ingress_port, priority);
             self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
             self.owing_ports.push(ingress_port);
@@ -373,7 +372,8 @@ impl Switch {
         totals.tx_bytes += u64::from(wire_bytes);
         port.totals.tx_packets += 1;
         port.totals.tx_bytes += u64::from(wire_bytes);
-        self.release(now_ps, ingress_port, priority, wire_bytes);
+        let passage = Passage { ingress_port, egress_port: index, priority };
+        self.release(now_ps, passage, wire_bytes);
         Output::Transmit { port: index, frame, end_ps }
     }
 

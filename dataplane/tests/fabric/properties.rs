@@ -11,6 +11,7 @@ const PORTS: u16 = 4;
 const LINK: PortLink = PortLink { rate_bps: 100 * GBPS, delay_ps: US };
 const BUFFER_BYTES: u64 = 60_000;
 const HEADROOM_BYTES: u64 = 5_000;
+const RESERVED_BYTES: u64 = 3_000;
 
 /// What comes in at a port.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,8 @@ fn small_job(path_selection: PathSelection) -> JobConfig {
     let profile =
         EcnConfig { kmin_bytes: 2_000, kmax_bytes: 20_000, pmax_ratio: 0.5, drops_not_ect: true };
     priorities[usize::from(DATA.1)].ecn = Some(profile);
+    priorities[usize::from(DATA.1)].reserved_bytes = RESERVED_BYTES;
+    priorities[usize::from(OTHER.1)].reserved_bytes = RESERVED_BYTES;
     let mut job = job(PORTS, BUFFER_BYTES, priorities);
     job.switches[0].path_selection = path_selection;
     job.switches[0].routes[0] = vec![0, 1];
@@ -132,7 +135,9 @@ impl Bench {
 
     fn check(&self) -> Result<(), TestCaseError> {
         let held_bytes = self.switch.buffer().used_bytes();
-        prop_assert!(held_bytes <= BUFFER_BYTES + u64::from(PORTS) * HEADROOM_BYTES);
+        prop_assert!(
+            held_bytes <= BUFFER_BYTES + u64::from(PORTS) * (HEADROOM_BYTES + 2 * RESERVED_BYTES)
+        );
         prop_assert_eq!(self.arrived_bytes, self.sent_bytes + self.dropped_bytes() + held_bytes);
         let queued = (0..PORTS).flat_map(|port| (0..8).map(move |priority| (port, priority)));
         let queued_bytes: u64 =

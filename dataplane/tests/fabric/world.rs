@@ -246,6 +246,7 @@ pub fn lossy() -> Vec<PriorityConfig> {
         xoff_bytes: None,
         xon_offset_bytes: 0,
         headroom_bytes: 0,
+        reserved_bytes: 0,
     };
     let mut priorities = vec![priority; 8];
     priorities[usize::from(CONTROL.1)].strict = true;

@@ -136,5 +136,5 @@ def test_a_rank_behind_another_island_of_switches_is_one_message() -> None:
 
 def test_a_buffer_smaller_than_its_headrooms_is_one_message() -> None:
     (told,) = checked(PAIR, switches={"buffer_bytes": 10_000})[1]
-    assert "switches.buffer_bytes: is 10000, but tor reserves" in told
+    assert "switches.buffer_bytes: is 10000, but tor sets aside" in told
     assert "give at least" in told

@@ -98,7 +98,7 @@ def test_kmin_above_kmax_names_the_option_that_did_it() -> None:
         ("nonsense", "has no path=value form"),
         ("agents.count=500", "give 256 or less"),
         ("agents.count=200", "the lab has 12 nodes"),
-        ("switches.buffer_bytes=100000", "reserves"),
+        ("switches.buffer_bytes=100000", "sets aside"),
         ("topology.spines=0", "leaves them unconnected"),
         ("topology.pods=2", "leaves them unconnected"),
         ("topology.cores_per_spine=1", "topology.core_link: is missing"),

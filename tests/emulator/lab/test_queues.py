@@ -13,7 +13,8 @@ from emulator.lab.sources import sourced_tables
 PRIORITY_4 = (
     "{priority: 4, marks: true, kmin_bytes: 1000, kmax_bytes: 2000, pmax_ratio: 0.5, "
     "drops_not_ect: true, lossless: true, dynamic_threshold_alpha: 0.25, xoff_bytes: 90000, "
-    "xon_offset_bytes: 3000, headroom_bytes: 70000, watched: false, strict: true, weight: 9}"
+    "xon_offset_bytes: 3000, reserved_bytes: 4000, headroom_bytes: 70000, watched: false, "
+    "strict: true, weight: 9}"
 )
 
 
@@ -36,6 +37,7 @@ def test_one_priority_has_settings_of_its_own_and_leaves_the_others_theirs() -> 
         "xoff_bytes": 90_000,
         "xon_offset_bytes": 3_000,
         "headroom_bytes": 70_000,
+        "reserved_bytes": 4_000,
     }
     assert [after[n] for n in range(8) if n != 4] == [before[n] for n in range(8) if n != 4]
 
@@ -56,6 +58,31 @@ def test_headroom_of_single_priorities_is_set_aside() -> None:
 
     more = "{priority: 4, lossless: true, headroom_bytes: 70000}"
     assert shared() - shared(f"switches.queues=[{more}]") == 8 * 70_000
+
+
+def test_reservations_are_set_aside_and_may_differ_by_priority() -> None:
+    def switch(*changes: str) -> dict[str, Any]:
+        loaded = load("single-switch", changes)
+        config: dict[str, Any] = job_config(loaded.lab, loaded.fabric, seed=1)["switches"][0]
+        return config
+
+    changes = ("pfc.reserved_bytes=9000", "switches.queue_reserved_bytes=1000",
+               "switches.queues=[{priority: 5, reserved_bytes: 700}]")  # fmt: skip
+    kept = switch(*changes)
+    reserved = [priority["reserved_bytes"] for priority in kept["priorities"]]
+    assert reserved == [1000, 1000, 1000, 9000, 1000, 700, 1000, 1000]
+    assert switch()["buffer_bytes"] - kept["buffer_bytes"] == 8 * sum(reserved)
+
+
+def test_a_buffer_smaller_than_what_it_sets_aside_is_refused_in_one_message() -> None:
+    changes = ["switches.buffer_bytes=1000000", "pfc.reserved_bytes=100000",
+               "pfc.headroom_bytes=50000", "switches.queue_reserved_bytes=2000"]  # fmt: skip
+    with pytest.raises(InputError) as caught:
+        load_lab("single-switch", changes)
+    assert len(caught.value.problems) == 1
+    told = str(caught.value)
+    assert "sets aside 400000 for headroom (50000 per port and lossless priority)" in told
+    assert "and 912000 for reservations (114000 per port)" in told
 
 
 def test_thresholds_of_a_priority_are_shown_with_their_source() -> None:

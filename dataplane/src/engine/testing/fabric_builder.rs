@@ -160,6 +160,7 @@ fn priority(number: u8) -> PriorityConfig {
         xoff_bytes: None,
         xon_offset_bytes: 8192,
         headroom_bytes: if is_data { 200_000 } else { 0 },
+        reserved_bytes: 0,
     }
 }
 

@@ -190,8 +190,8 @@ class WallEmulation:
     per datagram. Raises `ConfigError`, and `RuntimeError` for a call at the wrong moment.
 
     With `ports_json`, an object of `Port` descriptions by name of the NIC, the local nodes are
-    NICs of a real network: `bind` opens their ports and returns nothing, `connect` has no effect,
-    and the delays of the links are the network's own.
+    NICs of a real network: `bind` opens their ports and returns nothing, `connect` concerns RDMA
+    devices alone, and the delays of the links are the network's own.
     """
 
     def __init__(
@@ -210,8 +210,20 @@ class WallEmulation:
 
         Returns wire end -> UDP port.
         """
-    def connect(self, peers: Mapping[str, tuple[str, int]]) -> None:
-        """Name address and port of the opposite end of every local wire end."""
+    def device_ends(self) -> str:
+        """Return what peers must know of the local NICs that RDMA devices carry, once bound.
+
+        A JSON object by name of the NIC: `memory_address`, `remote_key`, `memory_bytes`, and
+        `queue_pairs`: by name of the other NIC, the numbers in the order of the plan.
+        """
+    def connect(
+        self, peers: Mapping[str, tuple[str, int]], devices_json: str | None = None
+    ) -> None:
+        """Name address and port of the opposite end of every local wire end.
+
+        With `devices_json`, also what `device_ends` returned for NICs of the job that RDMA devices
+        carry, here or elsewhere. Raises `PortError` if a queue pair can't be connected.
+        """
     def start(self, start_monotonic_ns: int) -> None:
         """Begin in a thread of its own: emulated time 0 is that CLOCK_MONOTONIC instant."""
     def stop(self) -> None:
@@ -234,7 +246,8 @@ class WallEmulation:
     def records(self) -> dict[str, Any]:
         """Return the tables of `Emulation.records` for the local nodes; only after the end.
 
-        `counters` has a table `wires` more, or `ports`.
+        `counters` has a table `wires` more, or `ports`; where RDMA devices carry NICs, `adapters`
+        and `adapter_counters` (growth of the kernel's counters of device and port, by name).
         """
     def lateness(self) -> dict[str, int]:
         """Return how late events were handled and frames came, in wall nanoseconds.

@@ -71,7 +71,11 @@ impl Endpoint {
 
     /// Set where the peer's memory lies; see `_native.pyi`.
     fn set_remote_memory(&mut self, virtual_address: u64, remote_key: u32) {
-        self.queue_pair.set_remote_memory(RemoteMemory { virtual_address, remote_key });
+        self.queue_pair.set_remote_memory(RemoteMemory {
+            virtual_address,
+            remote_key,
+            size_bytes: None,
+        });
     }
 
     /// Post a WRITE; see `_native.pyi`.

@@ -8,6 +8,7 @@ use crate::engine::records::completion_table;
 use crate::io;
 use crate::io::WallEmulationError;
 use crate::io::port::PortSpec;
+use crate::io::verbs::DeviceEnds;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -82,12 +83,26 @@ impl WallEmulation {
         Ok(ports)
     }
 
-    fn connect(&self, peers: BTreeMap<String, (String, u16)>) -> PyResult<()> {
+    fn device_ends(&self) -> PyResult<String> {
+        let ends = self.emulation.device_ends()?;
+        serde_json::to_string(&ends).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    #[pyo3(signature = (peers, devices_json = None))]
+    fn connect(
+        &self,
+        py: Python<'_>,
+        peers: BTreeMap<String, (String, u16)>,
+        devices_json: Option<&str>,
+    ) -> PyResult<()> {
         let mut addresses = BTreeMap::new();
         for (end, (host, port)) in peers {
             addresses.insert(end, SocketAddrV4::new(ipv4(&host)?, port));
         }
-        Ok(self.emulation.connect(&addresses)?)
+        let devices: Option<DeviceEnds> =
+            devices_json.map(serde_json::from_str).transpose().map_err(wrong_ports)?;
+        let devices = devices.unwrap_or_default();
+        Ok(py.detach(|| self.emulation.connect(&addresses, &devices))?)
     }
 
     fn start(&self, start_monotonic_ns: u64) -> PyResult<()> {

@@ -2,6 +2,7 @@
 //! hands everything on unchanged to the medium that it wraps.
 
 use super::medium::Medium;
+use super::nic::DeviceRequest;
 use crate::config::{CaptureConfig, JobConfig};
 use crate::roce::{Frame, encode};
 
@@ -113,6 +114,10 @@ impl<M: Medium> Medium for Captured<M> {
             capture.keep(at_ps, direction, &frame);
         }
         self.inner.carry(at_ps, direction, frame)
+    }
+
+    fn post(&mut self, nic: u32, request: DeviceRequest) {
+        self.inner.post(nic, request);
     }
 
     fn icrc_errors(&self, direction: u32) -> u64 {

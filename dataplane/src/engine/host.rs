@@ -1,7 +1,7 @@
 //! One rank on its NIC: the program's messages go to the NIC, the NIC's events to the program.
 
 use super::executor::{Action, Completion, Executor};
-use super::nic::{Departure, Nic, NicEvent, NicPort, Route};
+use super::nic::{Departure, DeviceEvent, Nic, NicEvent, NicPort, Route};
 use crate::roce::Frame;
 use crate::roce::queue_pair::FailureReason;
 
@@ -89,6 +89,18 @@ impl Host {
         self.settle(now_ps, outputs);
     }
 
+    /// The adapter that carries the NIC's messages reports something.
+    pub fn handle_device_event(
+        &mut self,
+        now_ps: u64,
+        pair: u32,
+        event: DeviceEvent,
+        outputs: &mut Vec<HostOutput>,
+    ) {
+        self.nic.handle_device_event(now_ps, pair, event);
+        self.settle(now_ps, outputs);
+    }
+
     /// The time that [`Host::poll_timeout`] named has come.
     #[inline]
     pub fn handle_timeout(&mut self, now_ps: u64, outputs: &mut Vec<HostOutput>) {
@@ -163,6 +175,7 @@ impl Host {
             NicEvent::Received { immediate, marked_packets } => {
                 if self.executor.handle_message(now_ps, immediate) {
                     self.messages[immediate as usize].marked_packets = marked_packets;
+                    self.nic.count_received(self.executor.program().size_bytes[immediate as usize]);
                 } else {
                     self.unexpected_messages += 1;
                 }

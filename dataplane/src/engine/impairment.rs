@@ -6,6 +6,7 @@
 
 use super::capture::Capture;
 use super::medium::Medium;
+use super::nic::DeviceRequest;
 use crate::config::{ImpairmentConfig, JobConfig, PacketKind};
 use crate::random::Random;
 use crate::roce::opcode::Operation;
@@ -156,6 +157,10 @@ impl<M: Medium> Medium for Impaired<M> {
             return self.inner.carry(at_ps, direction, frame);
         }
         self.impair(at_ps, direction, frame)
+    }
+
+    fn post(&mut self, nic: u32, request: DeviceRequest) {
+        self.inner.post(nic, request);
     }
 
     fn icrc_errors(&self, direction: u32) -> u64 {

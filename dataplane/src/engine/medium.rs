@@ -4,6 +4,7 @@
 
 use super::capture::{Capture, Captured};
 use super::impairment::{Impaired, ImpairmentCounters};
+use super::nic::DeviceRequest;
 use crate::config::{JobConfig, NodeId};
 use crate::roce::{Frame, Payload, decode, encode};
 
@@ -18,6 +19,11 @@ pub trait Medium {
     /// The last bit of the frame arrives by `direction` at `at_ps`, which is now unless it is taken
     /// ahead: return the frame to hand it to the node there.
     fn carry(&mut self, at_ps: u64, direction: u32, frame: Frame) -> Option<Frame>;
+
+    /// A NIC that is an adapter's has a message for it.
+    fn post(&mut self, _nic: u32, _request: DeviceRequest) {
+        debug_assert!(false, "no adapter");
+    }
 
     /// Frames that came by `direction` and whose invariant CRC did not fit.
     fn icrc_errors(&self, direction: u32) -> u64;

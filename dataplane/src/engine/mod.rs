@@ -1,5 +1,6 @@
 //! Programs, their executor, the network interface, and the event loop that drives them.
 
+mod adapters;
 mod assembly;
 pub mod capture;
 pub mod connections;

@@ -16,6 +16,7 @@ use super::host::{Host, HostOutput};
 use super::line::Line;
 use super::link_events::LinkEvents;
 use super::links::schedule_changes;
+use super::nic::DeviceEvent;
 use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
@@ -36,6 +37,8 @@ pub(super) enum Event {
     Injected { direction: u32 },
     /// A frame that its medium held back arrives.
     Release,
+    /// An adapter reports something.
+    Device,
     /// A host wants to be called.
     HostWake { nic: u32 },
     /// A delay of a host's program ends.
@@ -74,6 +77,8 @@ pub struct World<M> {
     pub(super) link_events: Option<Box<LinkEvents>>,
     /// By direction: frames from wires that wait for their event, by time.
     pub(super) inbound: Vec<VecDeque<(u64, Frame)>>,
+    /// Reports of adapters that wait for their event: NIC, queue pair, report.
+    pub(super) device_events: VecDeque<(u32, u32, DeviceEvent)>,
     pub(super) events: EventQueue<Event>,
     pub(super) now_ps: u64,
     pub(super) events_handled: u64,
@@ -134,6 +139,7 @@ impl<M: Medium> World<M> {
             link_events,
             inbound: lines.iter().map(|_| VecDeque::new()).collect(),
             lines,
+            device_events: VecDeque::new(),
             events: EventQueue::new(),
             now_ps: 0,
             events_handled: 0,
@@ -218,6 +224,7 @@ impl<M: Medium> World<M> {
                     self.deliver(direction, frame);
                 }
             }
+            Event::Device => self.handle_device_event(),
             Event::HostWake { nic } => self.wake_host(nic),
             Event::SwitchWake { switch, token } => self.wake_switch(switch, token),
             Event::LinkChange { event, change } => self.change_links(event, change),
@@ -319,6 +326,9 @@ impl<M: Medium> World<M> {
         self.host_outputs = outputs;
         if let Some(host) = &mut self.hosts[nic as usize] {
             self.ops_done += host.take_newly_done();
+            while let Some(request) = host.nic_mut().poll_request() {
+                self.medium.post(nic, request);
+            }
             if let Some(events) = &mut self.link_events {
                 while let Some(event) = events.poll_moment(nic, host.executor()) {
                     schedule_changes(&self.config, &mut self.events, self.now_ps, event);

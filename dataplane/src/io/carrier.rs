@@ -3,6 +3,7 @@
 
 use super::ports::Ports;
 use super::wire::{Arrival, Wires};
+use crate::engine::nic::{DeviceEvent, DeviceRequest};
 use crate::engine::world::Medium;
 use crate::roce::Frame;
 
@@ -39,6 +40,13 @@ impl Carrier {
         }
     }
 
+    /// Take what adapters report: NIC, queue pair, event.
+    pub fn poll_devices(&mut self, take: impl FnMut(u32, u32, DeviceEvent)) {
+        if let Carrier::Ports(ports) = self {
+            ports.devices_mut().poll(take);
+        }
+    }
+
     /// Sleep until something arrives, at most `limit_ns`.
     pub fn wait(&self, limit_ns: u64) {
         match self {
@@ -61,6 +69,12 @@ impl Medium for Carrier {
             Carrier::Ports(ports) => ports.push(direction, frame),
         }
         None
+    }
+
+    fn post(&mut self, nic: u32, request: DeviceRequest) {
+        if let Carrier::Ports(ports) = self {
+            ports.devices_mut().post(nic, request);
+        }
     }
 
     fn icrc_errors(&self, direction: u32) -> u64 {

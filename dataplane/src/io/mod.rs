@@ -2,8 +2,9 @@
 //!
 //! * [`wire`]: links as UDP datagrams on loopback.
 //! * [`port`], [`ports`]: RoCEv2 packets on interfaces of the operating system, by drivers.
+//! * [`verbs`]: RDMA devices, which carry whole messages.
 //! * [`batch`], [`poll`], [`socket`]: the system calls under them. `unsafe` code is here and in
-//!   `port` alone.
+//!   `port` and `verbs` alone.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: nodes in real time.
 //! * [`minimal_loop`], [`paced_loop`], [`arrival_log`], [`pump`]: the yardsticks that wires and ports are
@@ -24,6 +25,8 @@ pub mod ports;
 pub mod pump;
 mod receive_call;
 pub mod socket;
+mod tables;
+pub mod verbs;
 pub mod wall_clock;
 mod wall_loop;
 pub mod wire;

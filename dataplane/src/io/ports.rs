@@ -5,9 +5,11 @@
 
 use super::poll::Poll;
 use super::port::{self, DriverName, Port, PortCounters, PortError, PortSpec, Received};
+use super::verbs::Devices;
 use super::wire::{Arrival, WireError};
 use crate::config::{JobConfig, NodeId};
 use crate::engine::ConfigError;
+use crate::engine::nic::PairPlan;
 use crate::roce::icrc::IdentificationEffect;
 use crate::roce::layout::{BTH_BYTES, HEADERS_BYTES, ICRC_BYTES};
 use crate::roce::{DecodeError, Frame, decode, decode_unidentified};
@@ -52,6 +54,8 @@ pub struct Ports {
     /// Index of the port that sends each direction; `NONE` for what leaves other processes.
     port_of_direction: Vec<u32>,
     addresses: BTreeSet<u32>,
+    /// NICs that are adapters' have no port.
+    devices: Devices,
     dirty: Vec<u32>,
     poll: Poll,
     ready: Vec<u32>,
@@ -65,6 +69,7 @@ impl Ports {
         is_local: impl Fn(NodeId) -> bool,
     ) -> Result<Self, ConfigError> {
         let mut ports = Vec::new();
+        let mut devices = Vec::new();
         let mut port_of_direction = vec![NONE; 2 * config.links.len()];
         for (nic, description) in config.nics.iter().enumerate() {
             let nic = nic as u32;
@@ -75,6 +80,10 @@ impl Ports {
             let spec = specs.get(&description.name).ok_or_else(|| wrong("has no port"))?;
             if spec.address != description.address {
                 return Err(wrong("its port has another address"));
+            }
+            if spec.driver == DriverName::Verbs {
+                devices.push((nic, spec.clone()));
+                continue;
             }
             let sends = departures(config, nic).ok_or_else(|| wrong("has no link"))?;
             port_of_direction[sends as usize] = ports.len() as u32;
@@ -92,7 +101,8 @@ impl Ports {
         let poll = Poll::new().map_err(|error| ConfigError::new(error.to_string()))?;
         let addresses = config.nics.iter().map(|nic| nic.address.into()).collect();
         let (dirty, ready) = (Vec::new(), Vec::new());
-        Ok(Self { ports, port_of_direction, addresses, dirty, poll, ready })
+        let devices = Devices::new(config, devices);
+        Ok(Self { ports, port_of_direction, addresses, devices, dirty, poll, ready })
     }
 
     /// Open every port for the flows that `flows` names by NIC: source ports and destinations.
@@ -115,9 +125,32 @@ impl Ports {
         Ok(())
     }
 
-    /// Every port is open.
+    /// The NICs that are adapters'.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// The NICs that are adapters'.
+    pub fn devices_mut(&mut self) -> &mut Devices {
+        &mut self.devices
+    }
+
+    /// Open the devices with the queue pairs that `plans` names by NIC.
+    pub fn open_devices(
+        &mut self,
+        mtu_bytes: u32,
+        plans: impl FnMut(u32) -> Vec<PairPlan>,
+    ) -> Result<(), WireError> {
+        self.devices.open(mtu_bytes, plans)?;
+        for descriptor in self.devices.descriptors() {
+            self.poll.add(descriptor, NONE)?;
+        }
+        Ok(())
+    }
+
+    /// Every port is open, and every device is connected.
     pub fn is_open(&self) -> bool {
-        self.ports.iter().all(|nic| nic.port.is_some())
+        self.ports.iter().all(|nic| nic.port.is_some()) && self.devices.is_ready()
     }
 
     /// Queue a frame that leaves a NIC; [`Ports::flush`] sends it.
@@ -149,8 +182,8 @@ impl Ports {
         self.poll.ready(&mut self.ready);
         let mut count = 0;
         for &index in &self.ready {
-            let NicPort { port, counters, effect, address, arrives, .. } =
-                &mut self.ports[index as usize];
+            let Some(nic) = self.ports.get_mut(index as usize) else { continue };
+            let NicPort { port, counters, effect, address, arrives, .. } = nic;
             let Some(port) = port else { continue };
             let addresses = &self.addresses;
             count += port.receive(&mut |received| {

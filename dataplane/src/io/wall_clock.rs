@@ -3,15 +3,18 @@
 use super::carrier::Carrier;
 use super::clock::DilatedClock;
 use super::lateness::Lateness;
-use super::port::{DriverName, PortSpec};
-use super::ports::{NicPortCounters, Ports};
+use super::port::PortSpec;
+use super::ports::Ports;
+use super::tables::{network_tables, wire_table};
+use super::verbs::DeviceEnds;
 use super::wall_loop::{Loop, Shared};
-use super::wire::{WireCounters, WireError, Wires};
+use super::wire::{WireError, Wires};
 use crate::config::{JobConfig, NodeId};
 use crate::engine::ConfigError;
 use crate::engine::medium::{Wrapped, wrap};
+use crate::engine::nic::PairPlan;
 use crate::engine::program::Program;
-use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables};
+use crate::engine::records::{Blocked, Snapshot, Tables};
 use crate::engine::world::{RankCompletion, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -87,7 +90,8 @@ impl WallEmulation {
             None => Carrier::Wires(Wires::new(&config, is_local)?),
         };
         let medium = wrap(&config, carrier);
-        let world = World::new(config, programs, medium, |node| local.contains(&node))?;
+        let mut world = World::new(config, programs, medium, |node| local.contains(&node))?;
+        offload(&mut world, dilation)?;
         let shared = Arc::new(Shared::default());
         shared.lock().snapshot = world.snapshot();
         let stage = Mutex::new(Stage::Ready(Box::new(world)));
@@ -107,24 +111,44 @@ impl WallEmulation {
         let world = stage.ready()?;
         let flows: BTreeMap<u32, BTreeSet<(u16, u32)>> =
             world.hosts().map(|(nic, host)| (nic, host.nic().flows().collect())).collect();
+        let plans: BTreeMap<u32, Vec<PairPlan>> =
+            (world.hosts()).map(|(nic, host)| (nic, host.nic().pair_plans().collect())).collect();
         let mtu_bytes = world.config().transport.mtu_bytes;
         match world.medium_mut().inner_mut().inner_mut() {
             Carrier::Wires(wires) => Ok(wires.bind(self.bind_address, ports)?),
             Carrier::Ports(own) => {
                 own.open(mtu_bytes, |nic| flows.get(&nic).cloned().unwrap_or_default())?;
+                own.open_devices(mtu_bytes, |nic| plans.get(&nic).cloned().unwrap_or_default())?;
                 Ok(Vec::new())
             }
         }
     }
 
-    /// Name the opposite end of every wire end; without effect for ports.
+    /// What peers must know of the local NICs that are adapters', once they are bound.
+    pub fn device_ends(&self) -> Result<DeviceEnds, WallEmulationError> {
+        match self.stage().ready()?.medium().inner().inner() {
+            Carrier::Wires(_) => Ok(DeviceEnds::new()),
+            Carrier::Ports(ports) => Ok(ports.devices().ends()),
+        }
+    }
+
+    /// Name the opposite end of every wire end, which ports have not; and with `devices` those NICs
+    /// of the job that are adapters', here or elsewhere.
     pub fn connect(
         &self,
         peers: &BTreeMap<String, SocketAddrV4>,
+        devices: &DeviceEnds,
     ) -> Result<(), WallEmulationError> {
-        match self.stage().ready()?.medium_mut().inner_mut().inner_mut() {
+        let mut stage = self.stage();
+        let world = stage.ready()?;
+        set_peer_devices(world, devices)?;
+        let transport = world.config().transport;
+        match world.medium_mut().inner_mut().inner_mut() {
             Carrier::Wires(wires) => Ok(wires.connect(peers)?),
-            Carrier::Ports(_) => Ok(()),
+            Carrier::Ports(ports) => {
+                let connected = ports.devices_mut().connect(&transport, devices);
+                Ok(connected.map_err(WireError::from)?)
+            }
         }
     }
 
@@ -220,10 +244,12 @@ impl WallEmulation {
             Stage::Ready(world) | Stage::Ended(world) => {
                 world.finish_telemetry();
                 let mut counters = world.counter_tables();
-                counters.push(match world.medium().inner().inner() {
-                    Carrier::Wires(wires) => ("wires", wire_table(&wires.counters())),
-                    Carrier::Ports(ports) => ("ports", port_table(&ports.counters())),
-                });
+                match world.medium().inner().inner() {
+                    Carrier::Wires(wires) => {
+                        counters.push(("wires", wire_table(&wires.counters())))
+                    }
+                    Carrier::Ports(ports) => counters.extend(network_tables(ports)),
+                }
                 Ok((world.record_tables(), counters))
             }
             Stage::Running(_) | Stage::Lost => Err(RunStateError::Panicked),
@@ -278,6 +304,42 @@ pub enum WallEmulationError {
     State(#[from] RunStateError),
 }
 
+/// Leave the messages of NICs that are adapters' to those.
+fn offload(world: &mut World<Wrapped<Carrier>>, dilation: u64) -> Result<(), ConfigError> {
+    let Carrier::Ports(ports) = world.medium().inner().inner() else { return Ok(()) };
+    let nics: Vec<u32> = ports.devices().nics().collect();
+    if !nics.is_empty() && dilation != 1 {
+        let what = "verbs: an adapter sends at its own rate, time_dilation must be 1";
+        return Err(ConfigError::new(what));
+    }
+    nics.into_iter().for_each(|nic| world.offload(nic));
+    Ok(())
+}
+
+/// Tell the soft endpoints here of their peers that are adapters'.
+fn set_peer_devices(
+    world: &mut World<Wrapped<Carrier>>,
+    devices: &DeviceEnds,
+) -> Result<(), ConfigError> {
+    let index: BTreeMap<String, u32> = (world.config().nics.iter().zip(0..))
+        .map(|(nic, index)| (nic.name.clone(), index))
+        .collect();
+    let mtu_bytes = u64::from(world.config().transport.mtu_bytes.max(1));
+    for (name, end) in devices {
+        let unknown = |name: &str| ConfigError::new(format!("{name}: no NIC has this name"));
+        let peer = *index.get(name).ok_or_else(|| unknown(name))?;
+        if end.memory_bytes == 0 || end.memory_bytes % mtu_bytes != 0 {
+            let what = "its memory holds no whole number of packets";
+            return Err(ConfigError::new(format!("{name}: {what}")));
+        }
+        for (nic, numbers) in &end.queue_pairs {
+            let nic = *index.get(nic).ok_or_else(|| unknown(nic))?;
+            world.set_peer_device(nic, peer, numbers, end.memory())?;
+        }
+    }
+    Ok(())
+}
+
 /// The network delays frames by itself.
 fn without_delays(mut config: JobConfig) -> JobConfig {
     for link in &mut config.links {
@@ -298,46 +360,4 @@ fn resolve(config: &JobConfig, names: &[String]) -> Result<BTreeSet<NodeId>, Con
             node.ok_or_else(|| ConfigError::new(format!("{name}: no NIC or switch has this name")))
         })
         .collect()
-}
-
-fn wire_table(rows: &[(u32, u8, WireCounters)]) -> Table {
-    let link = rows.iter().map(|row| row.0).collect();
-    let end = rows.iter().map(|row| row.1).collect();
-    let column =
-        |of: fn(&WireCounters) -> u64| Column::U64(rows.iter().map(|r| of(&r.2)).collect());
-    vec![
-        ("link", Column::U32(link)),
-        ("end", Column::U8(end)),
-        ("datagrams_sent", column(|c| c.datagrams_sent)),
-        ("bytes_sent", column(|c| c.bytes_sent)),
-        ("datagrams_received", column(|c| c.datagrams_received)),
-        ("send_errors", column(|c| c.send_errors)),
-        ("send_stalls", column(|c| c.send_stalls)),
-        ("receive_overflows", column(|c| c.receive_overflows)),
-        ("unexpected_sources", column(|c| c.unexpected_sources)),
-        ("decode_errors", column(|c| c.decode_errors)),
-        ("icrc_errors", column(|c| c.icrc_errors)),
-    ]
-}
-
-fn port_table(rows: &[(u32, DriverName, NicPortCounters)]) -> Table {
-    let nic = rows.iter().map(|row| row.0).collect();
-    let column =
-        |of: fn(&NicPortCounters) -> u64| Column::U64(rows.iter().map(|r| of(&r.2)).collect());
-    vec![
-        ("nic", Column::U32(nic)),
-        ("frames_sent", column(|c| c.port.frames_sent)),
-        ("bytes_sent", column(|c| c.port.bytes_sent)),
-        ("bursts_sent", column(|c| c.port.bursts_sent)),
-        ("send_errors", column(|c| c.port.send_errors)),
-        ("send_stalls", column(|c| c.port.send_stalls)),
-        ("frames_received", column(|c| c.port.frames_received)),
-        ("bytes_received", column(|c| c.port.bytes_received)),
-        ("bursts_received", column(|c| c.port.bursts_received)),
-        ("receive_overflows", column(|c| c.port.receive_overflows)),
-        ("misaddressed", column(|c| c.port.misaddressed)),
-        ("unexpected_sources", column(|c| c.unexpected_sources)),
-        ("decode_errors", column(|c| c.decode_errors)),
-        ("icrc_errors", column(|c| c.icrc_errors)),
-    ]
 }

@@ -11,6 +11,7 @@ use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timer
 use super::lateness::Lateness;
 use super::wire::Arrival;
 use crate::engine::medium::{Medium, Wrapped};
+use crate::engine::nic::DeviceEvent;
 use crate::engine::records::{Blocked, Snapshot};
 use crate::engine::world::{RankCompletion, World};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,6 +65,7 @@ pub struct Loop {
     /// Of frames: how long after its time of arrival each came, 0 if in time.
     frame_lateness: Lateness,
     arrivals: Vec<Arrival>,
+    device_events: Vec<(u32, u32, DeviceEvent)>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     realtime_offset_ns: u64,
     next_publication_ns: u64,
@@ -85,6 +87,7 @@ impl Loop {
             lateness: Lateness::new(),
             frame_lateness: Lateness::new(),
             arrivals: Vec::new(),
+            device_events: Vec::new(),
             realtime_offset_ns: realtime_offset_ns(),
             next_publication_ns: 0,
         }
@@ -163,7 +166,19 @@ impl Loop {
             };
             self.world.inject(at_ps.unwrap_or_else(received_ps), direction, frame);
         }
-        received
+        received + self.receive_from_devices(now_ps)
+    }
+
+    /// Take what adapters report; when it happened they don't say.
+    fn receive_from_devices(&mut self, now_ps: u64) -> usize {
+        let events = &mut self.device_events;
+        let carrier = self.world.medium_mut().inner_mut().inner_mut();
+        carrier.poll_devices(|nic, pair, event| events.push((nic, pair, event)));
+        let count = events.len();
+        for (nic, pair, event) in events.drain(..) {
+            self.world.inject_device_event(now_ps, nic, pair, event);
+        }
+        count
     }
 
     /// Wait for the next event, publication or datagram. Polls when it comes soon.

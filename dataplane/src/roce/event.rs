@@ -27,6 +27,12 @@ pub enum FailureReason {
     /// The peer's request broke the protocol and was refused.
     #[error("the peer sent an invalid request")]
     InvalidRequest,
+    /// An adapter gave up for a reason of its own.
+    #[error("the adapter stopped the queue pair with completion status {status}")]
+    Device {
+        /// Status of the completion. Source: rdma-core, `enum ibv_wc_status`.
+        status: u32,
+    },
 }
 
 /// What happened on a queue pair.

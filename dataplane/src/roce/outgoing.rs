@@ -67,6 +67,21 @@ pub struct RemoteMemory {
     pub virtual_address: u64,
     /// Key of the memory region.
     pub remote_key: u32,
+    /// Its size where that is less than messages may have, a multiple of the path MTU: WRITEs are no
+    /// longer, and each goes to its start. `None` if any message fits.
+    pub size_bytes: Option<u64>,
+}
+
+impl RemoteMemory {
+    /// Longest request.
+    fn request_bytes(&self) -> u64 {
+        self.size_bytes.map_or(MAX_REQUEST_BYTES, |size_bytes| size_bytes.min(MAX_REQUEST_BYTES))
+    }
+
+    /// Where in it the byte at an offset of a message goes, and where in the pattern that byte is.
+    fn place_bytes(&self, offset_bytes: u64) -> u64 {
+        self.size_bytes.map_or(offset_bytes, |size_bytes| offset_bytes % size_bytes)
+    }
 }
 
 /// A packet to send, without address and number.
@@ -113,8 +128,8 @@ impl Outgoing {
 
     /// What to send so that packet `number` is sent, or the response with that number comes.
     #[inline]
-    pub fn step(&self, number: u64, mtu_bytes: u64) -> Step {
-        let packets_per_request = MAX_REQUEST_BYTES / mtu_bytes;
+    pub fn step(&self, number: u64, mtu_bytes: u64, memory: &RemoteMemory) -> Step {
+        let packets_per_request = memory.request_bytes() / mtu_bytes;
         let index = number - self.first;
         let ends_message = index + 1 == self.packets;
         let starts = index % packets_per_request == 0;
@@ -141,13 +156,16 @@ impl Outgoing {
         let offset_bytes = self.offset_bytes(number, mtu_bytes);
         let left_bytes = self.request.size_bytes() - offset_bytes;
         // A READ that is asked for again ends where it would have ended the first time.
-        let to_request_end = MAX_REQUEST_BYTES - offset_bytes % MAX_REQUEST_BYTES;
-        let start_bytes = match self.request {
-            WorkRequest::Read { offset_bytes, .. } => offset_bytes,
-            WorkRequest::Write { .. } | WorkRequest::Send { .. } => 0,
+        let request_bytes = memory.request_bytes();
+        let to_request_end = request_bytes - offset_bytes % request_bytes;
+        let place_bytes = match self.request {
+            WorkRequest::Read { offset_bytes: start_bytes, .. } => start_bytes + offset_bytes,
+            WorkRequest::Write { .. } | WorkRequest::Send { .. } => {
+                memory.place_bytes(offset_bytes)
+            }
         };
         Reth {
-            virtual_address: memory.virtual_address.wrapping_add(start_bytes + offset_bytes),
+            virtual_address: memory.virtual_address.wrapping_add(place_bytes),
             remote_key: memory.remote_key,
             length_bytes: left_bytes.min(to_request_end) as u32,
         }
@@ -177,8 +195,15 @@ impl Outgoing {
     }
 
     /// The payload that packet `number` carries.
-    pub fn payload(&self, number: u64, length_bytes: u16, mtu_bytes: u64) -> Payload {
-        Payload::Pattern { offset_bytes: self.offset_bytes(number, mtu_bytes), length_bytes }
+    pub fn payload(
+        &self,
+        number: u64,
+        length_bytes: u16,
+        mtu_bytes: u64,
+        memory: &RemoteMemory,
+    ) -> Payload {
+        let offset_bytes = memory.place_bytes(self.offset_bytes(number, mtu_bytes));
+        Payload::Pattern { offset_bytes, length_bytes }
     }
 }
 

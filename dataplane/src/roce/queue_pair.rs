@@ -138,6 +138,13 @@ impl QueuePair {
         self.requester.post(id, request);
     }
 
+    /// Sets the peer's queue pair number and memory, which an adapter chooses itself; to be called
+    /// before the first message.
+    pub fn set_remote(&mut self, remote_qp: u32, memory: RemoteMemory) {
+        self.address.remote_qp = remote_qp;
+        self.set_remote_memory(memory);
+    }
+
     /// Sets where the peer's memory lies; at first it starts at address 0 with key 0.
     pub fn set_remote_memory(&mut self, memory: RemoteMemory) {
         self.requester.set_memory(memory);

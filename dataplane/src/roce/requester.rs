@@ -147,7 +147,7 @@ impl Requester {
         }
         if let Some(number) = self.losses.as_ref().and_then(Losses::next) {
             let index = self.requests.partition_point(|outgoing| outgoing.end() <= number);
-            let step = self.requests.get(index)?.step(number, self.mtu_bytes);
+            let step = self.requests.get(index)?.step(number, self.mtu_bytes, &self.memory);
             return Some((index, number, step));
         }
         let open = self.next - self.unacknowledged < self.window_packets && !self.is_held_up();
@@ -155,7 +155,7 @@ impl Requester {
         if outgoing.is_read() && self.outstanding_reads >= self.max_outstanding_reads {
             return None;
         }
-        let step = outgoing.step(self.next, self.mtu_bytes);
+        let step = outgoing.step(self.next, self.mtu_bytes, &self.memory);
         // A READ may be longer than the window, but old and new must stay apart.
         let outstanding = self.next - self.unacknowledged + step.numbers;
         (outstanding <= u64::from(psn::MAX_OUTSTANDING)).then_some((self.cursor, self.next, step))
@@ -183,7 +183,7 @@ impl Requester {
             ack_request: self.asks_for_acknowledgement(number, step.opcode),
             reth: outgoing.reth(number, self.mtu_bytes, &self.memory),
             immediate: outgoing.immediate(),
-            payload: outgoing.payload(number, step.length_bytes, self.mtu_bytes),
+            payload: outgoing.payload(number, step.length_bytes, self.mtu_bytes, &self.memory),
         };
         self.count_sent(index, number, step, counters);
         self.timer.start(now_ps);

@@ -191,7 +191,8 @@ fn marked_responses_are_counted_for_the_read() {
 fn a_read_beyond_two_gibibytes_is_split() {
     let transport = TransportConfig { mtu_bytes: 4096, window_packets: 1 << 23, ..transport() };
     let mut a = queue_pair(&transport, 0);
-    a.set_remote_memory(RemoteMemory { virtual_address: 1 << 40, remote_key: 9 });
+    let memory = RemoteMemory { virtual_address: 1 << 40, remote_key: 9, size_bytes: None };
+    a.set_remote_memory(memory);
     let size_bytes = MAX_REQUEST_BYTES + 3;
     a.post(0, WorkRequest::Read { size_bytes, offset_bytes: 1 });
     let requests: Vec<Packet> = std::iter::from_fn(|| a.poll_data(0)).collect();
@@ -214,6 +215,34 @@ fn a_read_beyond_two_gibibytes_is_split() {
     let again = a.poll_data(0).unwrap();
     assert_eq!(again.reth.virtual_address, (1 << 40) + 1 + 4096);
     assert_eq!(u64::from(again.reth.length_bytes), MAX_REQUEST_BYTES - 4096);
+}
+
+#[test]
+fn writes_to_a_small_memory_all_start_at_its_beginning() {
+    let memory = RemoteMemory { virtual_address: 0, remote_key: 9, size_bytes: Some(4 * MTU) };
+    let mut pair = Pair::over(transport(), |from, index, _| match (from, index) {
+        (0, 6) => Fate::Lost,
+        _ => Fate::Arrive,
+    });
+    pair.ends[0].set_remote_memory(memory);
+    let request = WorkRequest::Write { size_bytes: 9 * MTU + 3, immediate: Some(77) };
+    pair.ends[0].post(0, request);
+    pair.finish();
+    let mut first_packets: Vec<_> = pair.sent_packets[0]
+        .iter()
+        .filter(|packet| packet.bth.opcode == Opcode::WRITE_FIRST)
+        .map(|packet| (packet.bth.psn, packet.reth.virtual_address, packet.reth.length_bytes))
+        .collect();
+    first_packets.dedup();
+    let write_bytes = 4 * MTU as u32;
+    let first = FIRST_PSN[0];
+    let expected =
+        [(first, 0, write_bytes), (first + 4, 0, write_bytes), (first + 8, 0, MTU as u32 + 3)];
+    assert_eq!(first_packets, expected);
+    let received =
+        QpEvent::MessageReceived { immediate: 77, size_bytes: 9 * MTU + 3, marked_packets: 0 };
+    assert!(pair.events(1).contains(&received), "{:?}", pair.events(1));
+    assert_eq!(pair.counters(1).payload_mismatches, 0);
 }
 
 #[test]

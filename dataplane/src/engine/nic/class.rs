@@ -3,11 +3,14 @@
 use super::pacer::Pacer;
 use super::port::NicPort;
 use crate::config::ClassConfig;
+use crate::roce::packet::Ecn;
 
 /// A pause of its priority holds back all of its queue pairs and no others.
 #[derive(Debug)]
 pub struct Class {
     pub data_priority: u8,
+    pub data_dscp: u8,
+    pub data_ecn: Ecn,
     pub ack_priority: u8,
     pub pacer: Pacer,
 }
@@ -17,6 +20,8 @@ impl Class {
     pub fn new(tags: &ClassConfig, queue_pairs: usize) -> Self {
         Self {
             data_priority: tags.data_priority,
+            data_dscp: tags.data_dscp,
+            data_ecn: if tags.data_ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             ack_priority: tags.ack_priority,
             pacer: Pacer::new(queue_pairs),
         }

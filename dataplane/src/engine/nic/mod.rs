@@ -5,6 +5,7 @@
 mod class;
 mod counters;
 mod event;
+mod offload;
 mod pacer;
 mod pair;
 mod port;
@@ -12,6 +13,7 @@ pub(crate) mod striping;
 
 pub use counters::NicCounters;
 pub use event::{Departure, NicEvent, QpSample};
+pub use offload::{DeviceEvent, DeviceRequest, PairPlan};
 pub use port::{ControlQueueSample, NicPort};
 pub use striping::Route;
 
@@ -24,6 +26,7 @@ use crate::roce::packet::Ecn;
 use crate::roce::queue_pair::{Message, QpEvent};
 use crate::roce::{Frame, Packet, cnp};
 use class::Class;
+use offload::Offload;
 use pair::{Pair, Posted, index_numbers};
 use std::collections::{BTreeMap, VecDeque};
 use striping::{Peer, Sent, Striping, stripes};
@@ -59,6 +62,8 @@ pub struct Nic {
     timers: LazyTimers,
     events: VecDeque<NicEvent>,
     counters: NicCounters,
+    /// Present where an adapter carries the messages.
+    offload: Option<Offload>,
 }
 
 impl Nic {
@@ -112,6 +117,7 @@ impl Nic {
             pairs,
             events: VecDeque::new(),
             counters: NicCounters::default(),
+            offload: None,
         }
     }
 
@@ -148,8 +154,16 @@ impl Nic {
 
     fn post_on(&mut self, now_ps: u64, index: u32, id: u32, size_bytes: u64, immediate: u32) {
         let pair = &mut self.pairs[index as usize];
+        pair.posted.push_back(Posted { id, cnps: 0 });
+        if let Some(offload) = &mut self.offload {
+            return offload.requests.push_back(DeviceRequest {
+                pair: index,
+                id,
+                size_bytes,
+                immediate,
+            });
+        }
         pair.qp.post_write(Message { id: u64::from(id), size_bytes, immediate });
-        pair.posted.push_back(Posted { cnps: 0 });
         self.refresh(now_ps, index);
     }
 
@@ -269,7 +283,8 @@ impl Nic {
             QpEvent::SendReceived { .. } | QpEvent::ReadCompleted { .. } => {}
             QpEvent::Failed { reason } => {
                 let (peer_rank, qp) = (pair.peer_rank, pair.qp.address().local_qp);
-                let id = pair.qp.oldest_request().filter(|_| pair.is_source()).map(|id| id as u32);
+                let oldest = pair.posted.front().filter(|_| pair.is_source());
+                let id = oldest.map(|posted| posted.id);
                 self.events.push_back(NicEvent::Failed { peer_rank, qp, reason, id });
             }
         }
@@ -386,6 +401,9 @@ impl Nic {
         let mut counters = self.counters;
         counters.pause_frames_received = self.port.pause_frames_received();
         self.pairs.iter().for_each(|pair| counters.transport.add(pair.qp.counters()));
+        if let Some(offload) = &self.offload {
+            offload.add_to(&mut counters);
+        }
         counters
     }
 

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A message between posting and acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
+    pub id: u32,
     pub cnps: u32,
 }
 
@@ -20,6 +21,8 @@ pub struct Posted {
 pub struct Pair {
     pub qp: QueuePair,
     pub peer_rank: u32,
+    /// First sequence numbers sent and expected.
+    pub psns: (u32, u32),
     /// Data class.
     pub class: u8,
     /// Present where messages are sent.
@@ -62,6 +65,7 @@ impl Pair {
         Self {
             qp: QueuePair::new(&config.transport, &tags, address, send_psn, receive_psn),
             peer_rank,
+            psns: (send_psn, receive_psn),
             class,
             rate_bps: controller.as_ref().map_or(line_rate_bps, Controller::rate_bps),
             controller,

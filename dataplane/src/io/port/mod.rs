@@ -28,6 +28,7 @@ mod udp_send;
 pub mod view;
 pub mod xdp;
 
+use crate::io::verbs::VerbsError;
 use crate::roce::Frame;
 use serde::Deserialize;
 use std::fmt;
@@ -45,6 +46,8 @@ pub enum DriverName {
     AfPacket,
     /// [`xdp`].
     AfXdp,
+    /// [`verbs`](crate::io::verbs): it carries messages, and opens no port for frames.
+    Verbs,
 }
 
 /// Where the program of [`xdp`] runs.
@@ -66,6 +69,7 @@ impl fmt::Display for DriverName {
             DriverName::Udp => "udp",
             DriverName::AfPacket => "af_packet",
             DriverName::AfXdp => "af_xdp",
+            DriverName::Verbs => "verbs",
         })
     }
 }
@@ -194,7 +198,12 @@ pub fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
         DriverName::Udp => Ok(Box::new(udp::UdpPort::open(spec)?) as Box<dyn Port>),
         DriverName::AfPacket => Ok(Box::new(af_packet::PacketPort::open(spec)?)),
         DriverName::AfXdp => Ok(Box::new(xdp::XdpPort::open(spec)?)),
+        DriverName::Verbs => Err(PortError::Device { address: spec.address, error: no_frames() }),
     })
+}
+
+fn no_frames() -> VerbsError {
+    VerbsError::new("it carries messages, not frames", "use another driver for frames")
 }
 
 /// A port that cannot be opened.
@@ -231,6 +240,14 @@ pub enum PortError {
         path_bytes: u32,
         /// Largest packet to be sent.
         needed_bytes: u32,
+    },
+    /// An RDMA device lacks something.
+    #[error("verbs on {address}: {error}")]
+    Device {
+        /// Address of the port.
+        address: Ipv4Addr,
+        /// What, and what to do.
+        error: VerbsError,
     },
     /// There is no such namespace, or it may not be entered.
     #[error("network namespace {name}: {source}; {remedy}")]

@@ -1,0 +1,26 @@
+//! RDMA devices through libibverbs: NICs whose messages an adapter carries.
+//!
+//! * [`devices`]: all of them in a process, and what their peers must know.
+//! * `nic`, `flow`: one of them; its messages as WRITEs.
+//! * `device`, `memory`, `queue_pair`: an open device, its memory, its connections.
+//! * `discovery`, `counters`: what the kernel shows of devices.
+//! * `abi`, `library`: the library, opened at run time, and what of its interface is used.
+//! * [`error`]: what can be wrong, and what to do about it.
+//!
+//! The adapter cuts messages into packets, paces, acknowledges and sends them again; nothing of that
+//! is done here.
+
+mod abi;
+mod counters;
+mod device;
+pub mod devices;
+mod discovery;
+pub mod error;
+mod flow;
+mod library;
+mod memory;
+pub mod nic;
+mod queue_pair;
+
+pub use devices::{DeviceEnd, DeviceEnds, Devices};
+pub use error::VerbsError;

@@ -1,6 +1,8 @@
 """What only the driver `udp` promises."""
 
 import dataclasses
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -8,7 +10,7 @@ import pytest
 
 import dataplane
 from nic_drivers import DriverError
-from nic_drivers.port import PortOptions, UdpDriver
+from nic_drivers.port import AfPacketDriver, PortOptions, UdpDriver
 from tests.namespaces import Host, hosts
 
 Pair = tuple[Host, Host]
@@ -39,7 +41,7 @@ def frames(pair: Pair, count: int, payload_bytes: int = 1024) -> list[bytes]:
     ]
 
 
-def receive(driver: UdpDriver, count: int) -> list[bytes]:
+def receive(driver: UdpDriver | AfPacketDriver, count: int) -> list[bytes]:
     taken: list[bytes] = []
     deadline = time.monotonic() + 5.0
     while len(taken) < count and time.monotonic() < deadline:
@@ -68,6 +70,28 @@ def test_frames_of_a_flow_are_given_to_the_kernel_as_one(pair: Pair) -> None:
             assert a.send_batch(frames(pair, 30)) == 30
             assert a.native_counters()["bursts_sent"] == calls
             assert len(receive(b, 30)) == 30
+
+
+SWITCH_SUMS_OFF = """
+import array, fcntl, socket, struct, sys
+ETHTOOL_STXCSUM, SIOCETHTOOL = 0x17, 0x8946
+value = array.array("I", [ETHTOOL_STXCSUM, 0])
+request = struct.pack("16sP16x", sys.argv[1].encode(), value.buffer_info()[0])
+fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), SIOCETHTOOL, request)
+"""
+
+
+def test_frames_are_right_on_an_interface_without_checksums() -> None:
+    """A kernel before Linux 6.11 refuses bursts there: they go one by one, all numbered 0."""
+    with hosts(2) as (left, right):
+        command = [sys.executable, "-c", SWITCH_SUMS_OFF, left.interface]
+        subprocess.run(["ip", "netns", "exec", left.namespace, *command], check=True)
+        seeing = options(right, left.address, interface=right.interface)
+        with UdpDriver(options(left)) as a, AfPacketDriver(seeing) as b:
+            assert a.send_batch(frames((left, right), 30)) == 30
+            assert a.native_counters()["send_errors"] == 0
+            taken = [dataplane.decode_roce(frame) for frame in receive(b, 30)]
+            assert [fields["psn"] for fields in taken] == list(range(30))
 
 
 def test_the_invariant_crc_is_that_of_the_identification_on_the_wire(pair: Pair) -> None:

@@ -266,7 +266,8 @@ impl PortError {
     pub(crate) fn system(spec: &PortSpec, what: impl Into<String>, source: io::Error) -> Self {
         let remedy = match (source.kind(), source.raw_os_error()) {
             (io::ErrorKind::AddrInUse, _) => {
-                "end the other program that has the port, or use another address"
+                "end the other program that has the port (the kernel's rdma_rxe has 4791 of all \
+                 addresses), or use another address"
             }
             (io::ErrorKind::AddrNotAvailable, _) => "give the interface this address first",
             (io::ErrorKind::PermissionDenied, _) | (_, Some(libc::EPERM)) => {

@@ -8,9 +8,9 @@
 //!
 //! A source port is a socket of its own, because that is what ECMP hashes.
 
-use super::burst::BurstQueue;
+use super::burst::{Burst, BurstQueue};
 use super::udp_receive::UdpReceiver;
-use super::udp_send::send;
+use super::udp_send::{send, send_singly};
 use super::view::{View, ViewError, view_own};
 use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{interface, path};
@@ -18,6 +18,7 @@ use crate::io::socket;
 use crate::roce::Frame;
 use crate::roce::layout::{ETHERNET_BYTES, ROCE_PORT};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -118,6 +119,11 @@ fn can_segment(socket: &UdpSocket) -> bool {
     can && set(0).is_ok()
 }
 
+/// The interface does not sum datagrams, for which a kernel before Linux 6.11 does not cut bursts.
+fn is_refused_burst(burst: &Burst, error: &io::Error) -> bool {
+    burst.segments.len() > 1 && error.raw_os_error() == Some(libc::EIO)
+}
+
 impl Port for UdpPort {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.receiving.as_fd()
@@ -157,11 +163,22 @@ impl Port for UdpPort {
     }
 
     fn flush(&mut self) -> bool {
-        let Self { queue, counters, sending, socket_of, .. } = self;
-        queue.flush(counters, |burst, bytes| {
-            let socket = &sending[socket_of[&burst.flow.source_port] as usize];
-            send(socket.as_fd(), ROCE_PORT, burst, bytes)
-        })
+        let Self { queue, counters, sending, socket_of, capabilities, .. } = self;
+        let has_segmentation = &mut capabilities.has_segmentation;
+        let is_blocked = queue.flush(counters, |burst, bytes| {
+            let socket = sending[socket_of[&burst.flow.source_port] as usize].as_fd();
+            match send(socket, ROCE_PORT, burst, bytes) {
+                Err(error) if is_refused_burst(burst, &error) => {
+                    *has_segmentation = false;
+                    send_singly(socket, ROCE_PORT, burst, bytes)
+                }
+                sent => sent,
+            }
+        });
+        if !self.capabilities.has_segmentation {
+            self.queue.limit_segments(1);
+        }
+        is_blocked
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Received<'_>)) -> usize {

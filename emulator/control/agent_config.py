@@ -59,6 +59,9 @@ class AgentConfig(BaseModel):
     but loopback."""
     bind_address: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address("127.0.0.1")
     """Address on which the wires receive."""
+    controller_address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
+    """Address under which this host reaches the controller's HTTP, instead of the one that the
+    controller names: for hosts behind a translation of addresses."""
     run: Name | None = None
     """Serve only this run; default: any run that asks for this agent."""
     exit_with_controller: bool = False
@@ -72,8 +75,10 @@ class AgentConfig(BaseModel):
         beyond = [prefix for prefix in self.allowed_prefixes if not prefix.is_loopback]
         if beyond and self.rate_cap_bps is None:
             raise ValueError(f"rate_cap_bps is required, because {beyond[0]} is not loopback")
-        if not self.allows(str(self.bind_address)):
-            raise ValueError(f"bind_address {self.bind_address} is outside of allowed_prefixes")
+        for key in ("bind_address", "controller_address"):
+            address = getattr(self, key)
+            if address is not None and not self.allows(str(address)):
+                raise ValueError(f"{key} {address} is outside of allowed_prefixes")
         return self
 
     def allows(self, address: str) -> bool:

@@ -144,9 +144,8 @@ class AgentRun:
     async def _prepare(self, desired: DesiredState) -> None:
         if desired.job is None:
             raise MalformedMessage("no job to prepare")
-        data = await blobs.fetch(
-            desired.job, token=desired.token, allowed=self._config.allowed_prefixes
-        )
+        job = desired.job.model_copy(update={"url": self._reachable(desired.job.url)})
+        data = await blobs.fetch(job, token=desired.token, allowed=self._config.allowed_prefixes)
         engine, self._ends = await asyncio.to_thread(self._build, data)
         self._ports = engine.bind()
         self._engine = engine
@@ -206,13 +205,18 @@ class AgentRun:
         data = await asyncio.to_thread(_encode_records, engine)
         try:
             self._records_sha256 = await blobs.put(
-                desired.records_url,
+                self._reachable(desired.records_url),
                 data,
                 token=desired.token,
                 allowed=self._config.allowed_prefixes,
             )
         except blobs.BlobError as error:
             self._reason = f"{self._reason}; {error}" if self._reason else str(error)
+
+    def _reachable(self, url: str) -> str:
+        """Return the controller's URL as this host reaches it."""
+        address = self._config.controller_address
+        return url if address is None else blobs.at_address(url, address)
 
     async def _release(self, desired: DesiredState) -> None:
         del desired

@@ -13,7 +13,7 @@ import ipaddress
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 from aiohttp import web
@@ -21,9 +21,10 @@ from aiohttp import web
 from dataplane.errors import InputError, Problem, RunError
 from emulator.control.columns import MAX_RECORDS_BYTES
 from emulator.control.messages import BlobReference
+from emulator.control.reach import IPAddress
 from emulator.control.topics import NAME_PATTERN
 
-__all__ = ["BlobError", "BlobServer", "fetch", "put", "serve_blobs"]
+__all__ = ["BlobError", "BlobServer", "at_address", "fetch", "put", "serve_blobs"]
 
 _DIGEST_HEADER: Final = "X-Content-SHA256"
 _CHUNK_BYTES: Final = 1 << 20
@@ -202,6 +203,17 @@ async def put(url: str, data: bytes, *, token: str, allowed: Sequence[Network]) 
         ):
             _check_status(response)
     return digest
+
+
+def at_address(url: str, address: IPAddress) -> str:
+    """Return a URL with another host; the port stays. Raises `BlobError` if it is not one."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise BlobError(f"{url}: the URL is not readable") from None
+    host = f"[{address}]" if address.version == 6 else str(address)
+    return urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
 
 
 def _session(token: str) -> aiohttp.ClientSession:

@@ -53,6 +53,14 @@ def test_public_addresses_have_to_be_meant(tmp_path: Path, prefix: str, inside: 
     assert read_agent_config(written(tmp_path, capped + "allow_public: true\n")).allows(inside)
 
 
+@pytest.mark.parametrize("key", ["bind_address", "controller_address"])
+def test_own_addresses_are_inside_the_prefixes(tmp_path: Path, key: str) -> None:
+    """The file that forbids an address does not use it either."""
+    text = f"name: a\nbroker: {BROKER}\n{key}: 10.0.2.2\n"
+    with pytest.raises(InputError, match=f"{key} 10.0.2.2 is outside of allowed_prefixes"):
+        read_agent_config(written(tmp_path, text))
+
+
 def test_every_problem_is_named_with_its_key(tmp_path: Path) -> None:
     """Unknown keys and wrong values are reported together."""
     text = f"name: a/b\nbroker: {BROKER}\ncolour: red\nallowed_prefixes: [nonsense]\n"

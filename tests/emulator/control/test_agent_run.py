@@ -1,6 +1,7 @@
 """One run as an agent sees it, with an engine that the test chooses; no broker."""
 
 import asyncio
+import ipaddress
 import json
 import time
 from unittest.mock import MagicMock
@@ -79,6 +80,24 @@ def test_a_start_that_is_far_away_fails_with_the_likely_cause(hours: int) -> Non
     actual = asyncio.run(scenario())
     assert actual.state is State.FAILED
     assert f"the start is {hours * 3600} s away: a clock was set" in actual.reason
+
+
+def test_a_job_is_fetched_from_the_address_in_the_agents_own_file() -> None:
+    """A host behind a translation of addresses does not reach the one that the controller names."""
+    config = CONFIG.model_copy(update={"controller_address": ipaddress.ip_address("127.0.0.1")})
+
+    async def scenario() -> ActualState:
+        current = AgentRun(config, "1" * 64, lambda *_: MagicMock(bind=dict))
+        async with serve_blobs(lambda *_: None) as server:
+            server.base_url = server.base_url.replace("127.0.0.1", "192.0.2.1")
+            job = server.offer(plan().document("agent-0").encode())
+            desired = DesiredState(revision=1, phase=Phase.PREPARE, job=job, token=server.token)
+            while await current.approach(desired) and current.state is not State.FAILED:
+                pass
+        return current.actual()
+
+    actual = asyncio.run(scenario())
+    assert (actual.state, actual.reason) == (State.PREPARED, "")
 
 
 def carried() -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from dataplane.errors import InputError
-from emulator.control.blobs import BlobError, BlobServer, fetch, put, serve_blobs
+from emulator.control.blobs import BlobError, BlobServer, at_address, fetch, put, serve_blobs
 from emulator.control.messages import BlobReference
 
 LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
@@ -210,3 +210,24 @@ def test_a_taken_port_is_an_input_error() -> None:
                 pass
 
     with_server(scenario)
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "reached"),
+    [
+        ("http://127.0.0.1:80/blobs/ab", "10.0.2.2", "http://10.0.2.2:80/blobs/ab"),
+        ("http://10.20.0.2/records/a", "2001:db8::1", "http://[2001:db8::1]/records/a"),
+        ("http://token@127.0.0.1:80/x?y", "10.0.2.2", "http://10.0.2.2:80/x?y"),
+    ],
+)
+def test_a_host_behind_a_translation_has_its_own_address_of_the_controller(
+    url: str, address: str, reached: str
+) -> None:
+    """The port and what is asked for stay as the controller names them."""
+    assert at_address(url, ipaddress.ip_address(address)) == reached
+
+
+def test_a_url_without_a_readable_port_is_refused() -> None:
+    """As every other malformed message: with a reason."""
+    with pytest.raises(BlobError, match="not readable"):
+        at_address("http://127.0.0.1:x/", ipaddress.ip_address("10.0.2.2"))

@@ -13,15 +13,19 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-# In the order of loading. Nothing names crc32_generic as needed, yet rdma_rxe looks it up.
-MODULES = (
+# In the order of loading: network cards and shared folders.
+VIRTIO_MODULES = (
     *("virtio_ring", "virtio", "virtio_mmio", "failover", "net_failover", "virtio_net"),
     *("netfs", "fscache", "9pnet", "9pnet_virtio", "9p"),
+)
+# Nothing names crc32_generic as needed, yet rdma_rxe looks it up.
+RDMA_MODULES = (
     *("crc32_generic", "crc32c_generic", "libcrc32c", "udp_tunnel", "ip6_udp_tunnel"),
     *("ib_core", "ib_uverbs", "rdma_rxe"),
 )
@@ -83,12 +87,22 @@ class KernelPeer:
             select.select([self.console], [], [], 0.2)
         raise GuestError(f"no answer from the guest in {timeout_s} s; it said:\n{self._said()}")
 
+    def wait_until_ready(self, timeout_s: float = BOOT_TIMEOUT_S) -> None:
+        """Wait until the agent says that it is there; the guest is ended if it does not."""
+        try:
+            self.release = self.wait_answer(timeout_s)["ready"]
+        except GuestError:
+            self.close()
+            raise
+
     def _said(self) -> str:
         """Return the last lines of the console."""
         return b"\n".join([*self._log[-20:], self._unread]).decode(errors="replace")
 
     def close(self) -> None:
-        """End the guest."""
+        """End the guest, unless that has been done."""
+        if self.process.returncode is not None:
+            return
         self.process.kill()
         self.process.wait(10)
         os.close(self.console)
@@ -101,47 +115,74 @@ def boot(
 
     `work` is for files of this run; `pattern` is the sequence that the agent fills memory with.
     """
-    console, far_end = socket.socketpair()
-    process = subprocess.Popen(
-        _command(folder, _initial_file_system(folder, work, pattern), guest_port, host_port),
-        stdin=far_end,
-        stdout=far_end,
-        stderr=subprocess.STDOUT,
-    )
-    far_end.close()
-    peer = KernelPeer(process, console.detach())
-    try:
-        peer.release = peer.wait_answer(BOOT_TIMEOUT_S)["ready"]
-    except GuestError:
-        peer.close()
-        raise
+    archive = _initial_file_system(folder, work, pattern)
+    card = Card(wire_between(guest_port, host_port), GUEST_MAC)
+    return start([*command_without_network(folder, archive), *card.options(0)])
+
+
+def start(command: list[str], timeout_s: float = BOOT_TIMEOUT_S) -> KernelPeer:
+    """Start a guest by QEMU's command line and wait until its agent is ready."""
+    peer = launch(command)
+    peer.wait_until_ready(timeout_s)
     return peer
 
 
-def _command(folder: Path, archive: Path, guest_port: int, host_port: int) -> list[str]:
-    """QEMU's command line: the kernel runs 2 s after it."""
-    wire = (
-        f"dgram,id=wire,local.type=inet,local.host=127.0.0.1,local.port={guest_port},"
-        f"remote.type=inet,remote.host=127.0.0.1,remote.port={host_port}"
+def launch(command: list[str], descriptors: Sequence[int] = ()) -> KernelPeer:
+    """Start a guest by QEMU's command line, which may name some open descriptors."""
+    console, far_end = socket.socketpair()
+    process = subprocess.Popen(
+        command,
+        stdin=far_end,
+        stdout=far_end,
+        stderr=subprocess.STDOUT,
+        pass_fds=descriptors,
     )
-    card = (
-        f"virtio-net-device,netdev=wire,csum=off,guest_csum=off,host_mtu={LINK_MTU_BYTES},"
-        f"mac={GUEST_MAC}"
-    )
-    return [*command_without_network(folder, archive), "-netdev", wire, "-device", card]
+    far_end.close()
+    return KernelPeer(process, console.detach())
 
 
-def command_without_network(folder: Path, archive: Path) -> list[str]:
+@dataclass(frozen=True)
+class Card:
+    """A network card of a guest: what it is plugged into, and its MAC address."""
+
+    netdev: str
+    """Value of QEMU's option `-netdev`, without an id."""
+    mac: str
+
+    def options(self, number: int) -> list[str]:
+        """QEMU's options for the guest's card `number`. Checksums are the guest's own."""
+        kind, _, rest = self.netdev.partition(",")
+        device = (
+            f"virtio-net-device,netdev=net{number},csum=off,guest_csum=off,"
+            f"host_mtu={LINK_MTU_BYTES},mac={self.mac}"
+        )
+        return ["-netdev", f"{kind},id=net{number},{rest}", "-device", device]
+
+
+def wire_between(local_port: int, remote_port: int) -> str:
+    """A netdev: one Ethernet frame per datagram, from one UDP port of loopback to another."""
+    return (
+        f"dgram,local.type=inet,local.host=127.0.0.1,local.port={local_port},"
+        f"remote.type=inet,remote.host=127.0.0.1,remote.port={remote_port}"
+    )
+
+
+def command_without_network(folder: Path, archive: Path, memory_mib: int = 768) -> list[str]:
     """QEMU's command line for a guest that talks over its console alone."""
-    share = f"local,id=peer,path={folder / 'root'},security_model=none,readonly=on,multidevs=remap"
     return [
         *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"),
-        *("-machine", "microvm,rtc=on", "-accel", "tcg", "-cpu", "max", "-m", "768"),
+        *("-machine", "microvm,rtc=on", "-accel", "tcg", "-cpu", "max", "-m", str(memory_mib)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-serial", "stdio", "-kernel", str(folder / "vmlinux"), "-initrd", str(archive)),
         *("-append", f"console=ttyS0 quiet panic=-1 rdinit=/init tsc_early_khz={_clock_khz()}"),
-        *("-fsdev", share, "-device", "virtio-9p-device,fsdev=peer,mount_tag=peer"),
+        *shared_folder("peer", folder / "root"),
     ]
+
+
+def shared_folder(tag: str, path: Path) -> list[str]:
+    """QEMU's options for a folder that the guest can mount over 9p, read-only."""
+    share = f"local,id={tag},path={path},security_model=none,readonly=on,multidevs=remap"
+    return ["-fsdev", share, "-device", f"virtio-9p-device,fsdev={tag},mount_tag={tag}"]
 
 
 def _clock_khz() -> int:
@@ -155,23 +196,34 @@ def _clock_khz() -> int:
 
 def _initial_file_system(folder: Path, work: Path, pattern: bytes) -> Path:
     """Make an initramfs of busybox, the modules and the agent."""
-    tree = work / "initramfs"
-    for name in ("bin", "modules"):
-        (tree / name).mkdir(parents=True)
-    shutil.copy(folder / "root/bin/busybox", tree / "bin/busybox")
-    for name in MODULES:
-        (path,) = (folder / "root/lib/modules").rglob(f"{name}.ko")
-        shutil.copy(path, tree / "modules")
-    (tree / "modules/order").write_text("".join(f"{name}.ko\n" for name in MODULES))
+    tree = initial_tree(folder, work, (*VIRTIO_MODULES, *RDMA_MODULES), HERE / "guest_init.sh")
     shutil.copy(HERE / "guest_agent.py", tree)
-    shutil.copy(HERE / "guest_init.sh", tree / "init")
-    (tree / "init").chmod(0o755)
     (tree / "pattern").write_bytes(pattern)
     (tree / "network").write_text(
         f"MTU={LINK_MTU_BYTES}\nADDRESS={GUEST_ADDRESS}\n"
         f"PEER_ADDRESS={HOST_ADDRESS}\nPEER_MAC={HOST_MAC}\n"
     )
     return packed(tree, work / "initramfs.cpio")
+
+
+def initial_tree(folder: Path, work: Path, modules: Sequence[str], init: Path) -> Path:
+    """Make a folder below `work` with busybox, modules of the kernel and the first process."""
+    tree = work / "initramfs"
+    (tree / "bin").mkdir(parents=True)
+    shutil.copy(folder / "root/bin/busybox", tree / "bin/busybox")
+    put_modules(folder, modules, tree / "modules")
+    shutil.copy(init, tree / "init")
+    (tree / "init").chmod(0o755)
+    return tree
+
+
+def put_modules(folder: Path, modules: Sequence[str], target: Path) -> None:
+    """Copy modules of the kernel, and their order of loading."""
+    target.mkdir()
+    for name in modules:
+        (path,) = (folder / "root/lib/modules").rglob(f"{name}.ko")
+        shutil.copy(path, target)
+    (target / "order").write_text("".join(f"{name}.ko\n" for name in modules))
 
 
 def packed(tree: Path, archive: Path) -> Path:

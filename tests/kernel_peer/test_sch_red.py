@@ -66,18 +66,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def initial_file_system(folder: Path, work: Path, scenarios: dict[str, list[str]]) -> Path:
     """An initramfs of busybox, the modules, the scenarios and the script."""
-    tree = work / "initramfs"
-    for name in ("bin", "modules"):
-        (tree / name).mkdir(parents=True)
-    shutil.copy(folder / "root/bin/busybox", tree / "bin/busybox")
-    for name in MODULES:
-        (path,) = (folder / "root/lib/modules").rglob(f"{name}.ko")
-        shutil.copy(path, tree / "modules")
-    (tree / "modules/order").write_text("".join(f"{name}.ko\n" for name in MODULES))
+    tree = machine.initial_tree(folder, work, MODULES, HERE / "red_init.sh")
     (tree / "scenarios.json").write_text(json.dumps(scenarios))
     shutil.copy(HERE / "red_guest.py", tree)
-    shutil.copy(HERE / "red_init.sh", tree / "init")
-    (tree / "init").chmod(0o755)
     return machine.packed(tree, work / "initramfs.cpio")
 
 

@@ -1,0 +1,123 @@
+"""Runs in the guest: starts an agent as a user would, ends it, and reads the kernel's counters.
+
+Asked and answering by JSON lines on the serial console; every answer is one line `@@ {...}`.
+Standard library only.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# A file system of the guest's own.
+SHARED = Path("/dev/shm")  # noqa: S108
+CONFIG = SHARED / "agent.yaml"
+MODULES = SHARED / "rdma_modules"
+# Debian's packages, laid out by the first process.
+PEER = Path("/dev/peer")
+# Linux, arch/x86/entry/syscalls/syscall_64.tbl.
+FINIT_MODULE, DELETE_MODULE = 313, 176
+
+
+class Keeper:
+    """The guest's agent and the kernel. A method's name is an operation of the host's."""
+
+    def __init__(self):
+        self.agent = None
+
+    def start(self, command, environment, config):
+        """Start the agent; what it says goes to the console."""
+        CONFIG.write_text(config)
+        CONFIG.chmod(0o600)
+        self.agent = subprocess.Popen(
+            [*command, "--config", str(CONFIG)],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+        )
+        return {}
+
+    def end(self, timeout_s):
+        """Ask the agent to end; its exit status, None if it does not."""
+        self.agent.terminate()
+        try:
+            return {"status": self.agent.wait(timeout_s)}
+        except subprocess.TimeoutExpired:
+            return {"status": None}
+
+    def usage(self):
+        """Processor seconds of the agent so far, its largest size, and whether it runs."""
+        stat = Path(f"/proc/{self.agent.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        seconds = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+        return {"cpu_s": seconds, "status": self.agent.poll()}
+
+    def interface(self, name):
+        """The kernel's counters of an interface."""
+        return counters(Path(f"/sys/class/net/{name}/statistics"))
+
+    def make_rdma(self, cards):
+        """Load rdma_rxe and make a device for each card; the kernel then has UDP port 4791."""
+        for name in (MODULES / "order").read_text().split():
+            with (MODULES / name).open("rb") as module:
+                system_call(FINIT_MODULE, module.fileno(), b"", 0)
+        for device, card in cards.items():
+            rdma("link", "add", device, "type", "rxe", "netdev", card)
+        return {}
+
+    def remove_rdma(self, devices):
+        """Remove the devices and the modules; port 4791 is free again."""
+        for device in devices:
+            rdma("link", "delete", device)
+        for name in reversed((MODULES / "order").read_text().split()):
+            system_call(DELETE_MODULE, name.removesuffix(".ko").encode(), os.O_NONBLOCK)
+        return {}
+
+    def rdma(self, device):
+        """The kernel's counters of an RDMA device, when it no longer shows those of a while ago."""
+        folder = Path(f"/sys/class/infiniband/{device}/ports/1/hw_counters")
+        time.sleep(2 * int((folder / "lifespan").read_text()) / 1000)
+        return counters(folder)
+
+
+def rdma(*words):
+    """Call `rdma` of the packages."""
+    command = ["/usr/bin/rdma", *words]
+    done = subprocess.run(
+        command, preexec_fn=lambda: os.chroot(PEER), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def system_call(*arguments):
+    """Make a system call that Python has no function for."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.syscall(*arguments):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(arguments))
+
+
+def counters(folder):
+    """The numbers in the files of a folder."""
+    files = [path for path in folder.iterdir() if path.name != "lifespan"]
+    return {path.name: int(path.read_text()) for path in files}
+
+
+def main():
+    """Answer one line for each line."""
+    keeper = Keeper()
+    print("@@ " + json.dumps({"ready": os.uname().release}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        operation = request.pop("operation")
+        try:
+            answer = getattr(keeper, operation)(**request)
+        except Exception as error:  # noqa: BLE001 - the host must learn of all that goes wrong
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print("@@ " + json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

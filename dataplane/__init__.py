@@ -6,6 +6,7 @@ Everything here is compiled; `_native.pyi` describes it.
 from dataplane._native import (
     ArrivalLog,
     ConfigError,
+    Courier,
     Emulation,
     Endpoint,
     FluidEmulation,
@@ -34,6 +35,7 @@ from dataplane._native import (
 __all__ = [
     "ArrivalLog",
     "ConfigError",
+    "Courier",
     "Emulation",
     "Endpoint",
     "FluidEmulation",

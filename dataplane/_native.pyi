@@ -349,6 +349,31 @@ def roce_opcodes() -> dict[int, str]:
 def payload_pattern(offset_bytes: int, length_bytes: int) -> bytes:
     """Payload of every message that an endpoint makes up, from `offset_bytes` on."""
 
+class Courier:
+    """Payloads over one connection of an RDMA device: WRITEs of a packet with immediate data.
+
+    Nothing blocks but `connect`. Raises `PortError` that says what to load, grant or install.
+    """
+
+    def __init__(self, address: str, interface: str | None = None, mtu_bytes: int = 1024) -> None:
+        """Open the device that has an IPv4 address, on an interface if one is named."""
+    def local(self) -> tuple[str, int, int, int]:
+        """What the other end must know: address, queue pair, memory address, key."""
+    def connect(self, address: str, qp: int, memory_address: int, remote_key: int) -> None:
+        """Connect with what the other end's `local` says."""
+    @property
+    def max_payload_bytes(self) -> int:
+        """Longest payload."""
+    def send(self, payload: bytes, immediate: int) -> bool:
+        """Send a payload; False if too many are under way, or it is too long."""
+    def receive(self) -> tuple[bytes, int] | None:
+        """Take the oldest payload that has arrived, with its immediate data."""
+    @property
+    def failure(self) -> int | None:
+        """Status of the completion that ended the connection; None while it lives."""
+    def close(self) -> None:
+        """Give the device back."""
+
 class Endpoint:
     """One end of a RoCEv2 reliable connection, without socket and clock.
 

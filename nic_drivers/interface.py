@@ -69,6 +69,9 @@ class Capabilities:
     carries_ethernet_header: bool
     """The receiver sees the Ethernet header as it was sent. False where a router or the kernel
     builds its own."""
+    carries_transport_header: bool
+    """The receiver sees the packet as it was sent, but for what routers and the kernel change.
+    False where an adapter makes its own packets: payload and immediate data alone arrive."""
     carries_ecn: bool
     """The ECN codepoint of a sent IP header reaches the receiver, unless the network marks it."""
     invariant_crc: InvariantCrc

@@ -66,6 +66,7 @@ class PortDriver:
             max_frame_bytes=can["max_frame_bytes"],
             max_batch_frames=_MAX_BATCH_FRAMES,
             carries_ethernet_header=can["carries_ethernet_header"],
+            carries_transport_header=True,
             carries_ecn=can["has_ecn"],
             invariant_crc=InvariantCrc.SENDER,
             pacing=Pacing.SENDER,

@@ -7,6 +7,7 @@ from typing import Any, Final
 from dataplane.errors import InputError, Problem
 from nic_drivers.interface import Driver
 from nic_drivers.port import AfPacketDriver, AfXdpDriver, UdpDriver
+from nic_drivers.verbs import VerbsDriver
 from nic_drivers.wire import WireDriver
 
 __all__ = ["DriverDescription", "driver_names", "find_driver"]
@@ -58,6 +59,14 @@ _DRIVERS: Final = {
             needs="root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; an interface with one queue; "
             "Linux 6.6 for frames above 4 KiB",
             open=AfXdpDriver,
+            is_in_engine=True,
+        ),
+        DriverDescription(
+            name="verbs",
+            summary="messages by the queue pairs of an RDMA device, through libibverbs",
+            needs="libibverbs, an RDMA device with a RoCE v2 GID for the address, read and write "
+            "on /dev/infiniband/uverbs*",
+            open=VerbsDriver,
             is_in_engine=True,
         ),
     )

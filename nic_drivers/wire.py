@@ -31,6 +31,7 @@ CAPABILITIES: Final = Capabilities(
     max_frame_bytes=_MAX_FRAME_BYTES,
     max_batch_frames=_MAX_BATCH_FRAMES,
     carries_ethernet_header=True,
+    carries_transport_header=True,
     carries_ecn=True,
     invariant_crc=InvariantCrc.SENDER,
     pacing=Pacing.SENDER,

@@ -54,6 +54,9 @@ class AgentConfig(BaseModel):
     rate_cap_bps: Annotated[int, Field(gt=0)] | None = None
     """The sum of the rates of the agent's wires, in bits per second of wall time, must not be
     larger. Required as soon as a prefix reaches beyond loopback."""
+    allow_device_rate: bool = False
+    """Let RDMA devices carry NICs: they send at the rate of their port, whatever `rate_cap_bps`
+    is."""
     interfaces: tuple[Annotated[str, Field(min_length=1, max_length=300)], ...] = ()
     """Interfaces that a driver may open: names, or NAMESPACE/NAME, with `*` for any; default: none
     but loopback."""

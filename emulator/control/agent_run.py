@@ -22,6 +22,7 @@ from emulator.control.messages import (
     ActualState,
     BlockedOperation,
     DesiredState,
+    DeviceEnd,
     MalformedMessage,
     State,
 )
@@ -52,6 +53,7 @@ class AgentRun:
         self._job_sha256: str | None = None
         self._ends: set[str] = set()
         self._ports: Mapping[str, int] = {}
+        self._devices: Mapping[str, DeviceEnd] = {}
         self._blocked: list[BlockedOperation] = []
         self._records_sha256: str | None = None
         self._step = asyncio.Lock()
@@ -76,6 +78,7 @@ class AgentRun:
             reason=self._reason[:4096],
             address=str(self._config.bind_address),
             ports=dict(self._ports),
+            devices=dict(self._devices),
             records_sha256=self._records_sha256,
             blocked=self._blocked,
         )
@@ -147,7 +150,7 @@ class AgentRun:
         job = desired.job.model_copy(update={"url": self._reachable(desired.job.url)})
         data = await blobs.fetch(job, token=desired.token, allowed=self._config.allowed_prefixes)
         engine, self._ends = await asyncio.to_thread(self._build, data)
-        self._ports = engine.bind()
+        self._ports, self._devices = await asyncio.to_thread(_open, engine)
         self._engine = engine
         self._job_sha256 = desired.job.sha256
         self._state = State.PREPARED
@@ -167,9 +170,10 @@ class AgentRun:
         safety.check_peers(self._config, desired.peers, self._ends)
         safety.check_routes(self._config, desired.peers, read_routes())
         peers = {end: desired.peers[end] for end in self._ends}
-        self._prepared_engine().connect(
-            {end: (peer.address, peer.port) for end, peer in peers.items()}
-        )
+        addresses = {end: (peer.address, peer.port) for end, peer in peers.items()}
+        devices = json.dumps({name: end.model_dump() for name, end in desired.devices.items()})
+        # An RDMA device asks the network for the peer's MAC address, which takes its time.
+        await asyncio.to_thread(self._prepared_engine().connect, addresses, devices)
         self._state = State.CONNECTED
 
     async def _start(self, desired: DesiredState) -> None:
@@ -230,6 +234,13 @@ class AgentRun:
         if self._engine is None:
             raise RunError("there is no prepared engine")
         return self._engine
+
+
+def _open(engine: Engine) -> tuple[Mapping[str, int], Mapping[str, DeviceEnd]]:
+    """Open what carries the NICs; returns what others must know of it."""
+    ports = engine.bind()
+    ends = json.loads(engine.device_ends())
+    return ports, {name: DeviceEnd.model_validate(end) for name, end in ends.items()}
 
 
 def _encode_records(engine: Engine) -> bytes:

@@ -5,7 +5,7 @@ It knows the plan and what agents have reported; when to say what is the busines
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from emulator.control import topics
@@ -13,6 +13,7 @@ from emulator.control.messages import (
     BlobReference,
     ControllerHeartbeat,
     DesiredState,
+    DeviceEnd,
     Phase,
     WireAddress,
     encode,
@@ -37,6 +38,7 @@ class Command:
         self._revision = 0
         self._sequence = 0
         self._peers: Mapping[str, Mapping[str, WireAddress]] = {}
+        self._devices: Mapping[str, Mapping[str, DeviceEnd]] = {}
         self.jobs: Mapping[str, BlobReference] = {}
         """Agent -> where it finds its job; set before `prepare`."""
         self.records_urls: Mapping[str, str] = {}
@@ -49,6 +51,7 @@ class Command:
         self._revision += 1
         if phase is Phase.CONNECT:
             self._peers = _opposite_ends(self._roster.agents.values())
+            self._devices = _device_ends(self._roster.agents.values())
         await self._publish_retained(
             (topics.desired(self._run, agent.name), encode(self._desired(agent, phase)))
             for agent in self._roster.agents.values()
@@ -60,6 +63,7 @@ class Command:
             phase=phase,
             job=self.jobs.get(agent.name),
             peers=dict(self._peers.get(agent.name, {})),
+            devices=dict(self._devices.get(agent.name, {})),
             start_realtime_ns=self._start_of(agent),
             records_url=self.records_urls.get(agent.name),
             token=self._token,
@@ -118,6 +122,24 @@ def _opposite_ends(agents: Iterable[AgentStatus]) -> dict[str, dict[str, WireAdd
     return {
         name: {end: where[_opposite(end)] for end in actual.ports if _opposite(end) in where}
         for name, actual in known
+    }
+
+
+def _device_ends(agents: Collection[AgentStatus]) -> dict[str, dict[str, DeviceEnd]]:
+    """Return for every agent what its NICs must know of those that RDMA devices carry."""
+    ends = {
+        nic: end
+        for agent in agents
+        if agent.actual
+        for nic, end in agent.actual.devices.items()
+        if nic in agent.nodes
+    }
+    towards = {
+        agent.name: {nic: end.towards(agent.nodes) for nic, end in ends.items()} for agent in agents
+    }
+    return {
+        name: {nic: end for nic, end in known.items() if end.queue_pairs}
+        for name, known in towards.items()
     }
 
 

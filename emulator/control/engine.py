@@ -17,8 +17,13 @@ class Engine(Protocol):
     def bind(self) -> Mapping[str, int]:
         """Open wires or ports; returns wire end -> UDP port."""
 
-    def connect(self, peers: Mapping[str, tuple[str, int]]) -> None:
-        """Name the opposite end of every own wire end."""
+    def device_ends(self) -> str:
+        """Return what peers must know of NICs that RDMA devices carry: JSON, by name."""
+
+    def connect(
+        self, peers: Mapping[str, tuple[str, int]], devices_json: str | None = None
+    ) -> None:
+        """Name the opposite end of every own wire end, and NICs that RDMA devices carry."""
 
     def start(self, start_monotonic_ns: int) -> None:
         """Begin at a CLOCK_MONOTONIC instant, emulated time 0."""

@@ -36,6 +36,8 @@ _SORT_KEYS: Final = {
     "lost_pauses": ("switch",),
     "failures": ("time_ps", "rank", "peer_rank", "qp"),
     "nics": ("nic",),
+    "adapters": ("nic",),
+    "adapter_counters": ("nic", "name"),
     "switch_ports": ("switch", "port"),
     "impairments": ("link", "direction"),
     "link_events": ("time_ps", "event", "link"),

@@ -4,6 +4,7 @@ A message from the broker is untrusted: `decode` either returns a legal value or
 `MalformedMessage`, which the receiver counts and drops. Arrays travel in `columns`, not here.
 """
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -20,6 +21,7 @@ __all__ = [
     "BlockedOperation",
     "ControllerHeartbeat",
     "DesiredState",
+    "DeviceEnd",
     "MalformedMessage",
     "Phase",
     "Presence",
@@ -46,6 +48,8 @@ def _printable(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
 WireEnd = Annotated[str, Field(max_length=256, pattern=r"^.+/[01]$")]
+NodeName = Annotated[str, Field(min_length=1, max_length=256)]
+QueuePairNumber = Annotated[int, Field(ge=0, lt=1 << 24)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -102,6 +106,24 @@ class WireAddress(BaseMessage):
     """UDP port."""
 
 
+class DeviceEnd(BaseMessage):
+    """What peers must know of a NIC whose numbers and memory an RDMA device chooses."""
+
+    memory_address: Annotated[int, Field(ge=0, lt=1 << 64)]
+    """Where WRITEs to it begin."""
+    remote_key: Annotated[int, Field(ge=0, lt=1 << 32)]
+    """Key of that memory."""
+    memory_bytes: Annotated[int, Field(ge=1, lt=1 << 32)]
+    """Longest WRITE."""
+    queue_pairs: dict[NodeName, list[QueuePairNumber]]
+    """NIC at the other end -> numbers of the queue pairs towards it, in the order of the plan."""
+
+    def towards(self, nics: Collection[str]) -> "DeviceEnd":
+        """Return what some NICs must know of it."""
+        numbers = {nic: self.queue_pairs[nic] for nic in nics if nic in self.queue_pairs}
+        return self.model_copy(update={"queue_pairs": numbers})
+
+
 class DesiredState(BaseMessage):
     """What one agent shall be in for one run; later phases repeat the facts of earlier ones."""
 
@@ -113,6 +135,8 @@ class DesiredState(BaseMessage):
     """From `prepare` on: configuration and programs of the agent's nodes."""
     peers: dict[WireEnd, WireAddress] = {}
     """From `connect` on: the opposite end of every wire end that the agent carries."""
+    devices: dict[NodeName, DeviceEnd] = {}
+    """From `connect` on: NIC that an RDMA device carries -> what the agent's own must know."""
     start_realtime_ns: Nanoseconds | None = None
     """From `start` on: emulated time 0 on the agent's own CLOCK_REALTIME."""
     records_url: Annotated[str, Field(max_length=512, pattern=r"^http://")] | None = None
@@ -153,6 +177,8 @@ class ActualState(BaseMessage):
     """IP address on which the agent's wires receive."""
     ports: dict[WireEnd, Port] = {}
     """From `prepared` on: UDP port of every wire end that the agent carries."""
+    devices: dict[NodeName, DeviceEnd] = {}
+    """From `prepared` on: NIC that an RDMA device of this host carries -> what peers must know."""
     records_sha256: Digest | None = None
     """After `stopped`: digest of the records that were put, None if there are none."""
     blocked: Annotated[list[BlockedOperation], Field(max_length=256)] = []

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dataplane.errors import RunError
 from emulator.control.agent_config import AgentConfig
@@ -18,6 +18,9 @@ __all__ = [
     "check_rates",
     "check_routes",
 ]
+
+
+_ADAPTER: Final = "verbs"
 
 
 class SafetyError(RunError):
@@ -69,8 +72,17 @@ def check_ports(
         namespace, interface = port.get("namespace"), port.get("interface")
         if addresses[name] != port.get("address"):
             raise SafetyError(f"the port of {name} has another address than its NIC")
-        if interface is None and namespace is None and _is_loopback(addresses[name]):
+        is_adapter = port.get("driver") == _ADAPTER
+        on_loopback = interface is None and namespace is None and _is_loopback(addresses[name])
+        if on_loopback and not is_adapter:
             continue
+        if is_adapter and not config.allow_device_rate:
+            raise SafetyError(
+                f"{name} is an RDMA device, which sends at the rate of its port whatever "
+                "rate_cap_bps is; set allow_device_rate in the agent's file if it may"
+            )
+        if is_adapter and namespace is not None:
+            raise SafetyError(f"{name} is an RDMA device, and those are opened in no namespace")
         if not config.allows_interface(namespace, interface):
             place = f"{namespace}/{interface}" if namespace is not None else f"{interface}"
             raise SafetyError(

@@ -24,8 +24,12 @@ def interface_findings(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
         what = f"are for emulated links, and the driver is {lab.driver}"
         yield ("impairments",), what, "leave them out: the network is real"
     if lab.namespaces is not None and not lab.interfaces:
+        if lab.driver == "verbs":
+            remedy = "choose udp, af_packet or af_xdp, or say in `interfaces` where the NICs are"
+            yield ("driver",), "is verbs, but namespaces have no RDMA devices", remedy
         return
     yield from _places(lab, fabric)
+    yield from _adapters(lab, fabric)
 
 
 def _names(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
@@ -67,6 +71,31 @@ def _places(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
         remedy = "give false, and start `rankwire agent` with a file of its own on every host"
         what = "is true, but a spawned agent sends to loopback and namespaces only"
         yield ("agents", "spawn"), what, remedy
+
+
+def _adapters(lab: Lab, fabric: Fabric) -> Iterator[_Finding]:
+    """NICs that are RDMA devices: the lab can ask of them what an adapter does."""
+    adapters = [nic.name for nic in fabric.nics if _driver(lab, nic) == "verbs"]
+    if not adapters:
+        return
+    if lab.time_dilation != 1:
+        what = f"is {lab.time_dilation}, but {adapters[0]} is an adapter with a rate of its own"
+        yield ("time_dilation",), what, "let it be 1: an RDMA device can't be slowed"
+    if lab.transport.loss_recovery != "go_back_n":
+        what = f"is {lab.transport.loss_recovery}, but {adapters[0]} is an RDMA device"
+        remedy = "let it be go_back_n, which every adapter speaks"
+        yield ("transport", "loss_recovery"), what, remedy
+    for name in adapters:
+        place = lab.interfaces.get(name)
+        if place is not None and place.namespace is not None:
+            remedy = "leave it out, and start the agent inside of it: ip netns exec ..."
+            what = "is given, but the driver is verbs"
+            yield ("interfaces", name, "namespace"), what, remedy
+
+
+def _driver(lab: Lab, nic: Nic) -> str:
+    place = lab.interfaces.get(nic.name)
+    return place.driver if place is not None and place.driver is not None else lab.driver
 
 
 def _is_on_loopback(lab: Lab, nic: Nic) -> bool:

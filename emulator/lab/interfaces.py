@@ -6,9 +6,11 @@ from pydantic import Field
 
 from emulator.lab.base import LabPart
 
-__all__ = ["DriverName", "Interface"]
+__all__ = ["DriverName", "Interface", "RealDriverName"]
 
-DriverName = Literal["wire", "udp", "af_packet", "af_xdp"]
+RealDriverName = Literal["udp", "af_packet", "af_xdp", "verbs"]
+"""What connects NICs with a real network."""
+DriverName = Literal["wire", RealDriverName]
 """What carries frames; see docs/drivers.md."""
 
 _InterfaceName = Annotated[str, Field(pattern=r"^[^\s/]{1,15}$")]
@@ -22,5 +24,7 @@ class Interface(LabPart):
     """Interface of the operating system, for example ens1f0np0; required beyond loopback."""
     address: str | None = None
     """IPv4 address of that interface; left out, the one that the topology gives the NIC."""
+    driver: RealDriverName | None = None
+    """What carries this NIC's traffic; left out, the lab's `driver`."""
     namespace: _Namespace | None = None
     """Network namespace on that host, as `ip netns list` shows it; left out, the agent's own."""

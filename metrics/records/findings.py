@@ -10,7 +10,13 @@ import polars as pl
 from metrics.presentation import count_text, duration_text, share_text
 from metrics.records.operations import NONE_U32
 
-__all__ = ["FAILURE_LIMIT", "LATENESS_LIMIT_RATIO", "findings", "lateness_ratio"]
+__all__ = [
+    "FAILURE_LIMIT",
+    "LATENESS_LIMIT_RATIO",
+    "adapter_findings",
+    "findings",
+    "lateness_ratio",
+]
 
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
@@ -39,6 +45,17 @@ def findings(
         if lost:
             yield f"{count_text(lost)} datagrams of the wires {text}"
     yield from _lateness(run, collectives)
+
+
+def adapter_findings(adapters: Mapping[str, Any]) -> Iterator[str]:
+    """What is not known of NICs that RDMA devices carry, and messages that came damaged."""
+    if count := len(adapters.get("nic", ())):
+        yield (
+            f"{count_text(count)} NICs are RDMA devices: their packets, marks, rates and "
+            "repetitions were not seen, only counted by the devices themselves"
+        )
+    if damaged := int(np.sum(adapters.get("payload_mismatches", [0]))):
+        yield f"{count_text(damaged)} messages ended with other bytes than were sent"
 
 
 def _failure(failure: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from metrics.analysis.pause_trees import pause_trees, trees_as_json
 from metrics.analysis.real_network import is_real_network
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
-from metrics.records.findings import findings
+from metrics.records.findings import adapter_findings, findings
 from metrics.records.flows import flow_table
 from metrics.records.link_events import link_event_findings, link_event_rows, lost_packets
 from metrics.records.operations import Operations, ProgramLike
@@ -112,6 +112,8 @@ def _facts(
     failures = _failures(engine.get("failures", {}))
     wires = engine.get("counters", {}).get("wires", {})
     warnings += findings(run, collectives, wires, failures)
+    adapters = engine.get("counters", {}).get("adapters", {})
+    warnings += adapter_findings(adapters)
     ports = engine.get("counters", {}).get("switch_ports", {})
     warnings += switch_findings(ports, [switch["name"] for switch in config["switches"]])
     finished = operations.end_ps[operations.done]

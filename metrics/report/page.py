@@ -17,6 +17,7 @@ from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
 from metrics.records.switch_findings import port_names
 from metrics.report import facts, path_tables, pause_tables, provenance, tables
+from metrics.report.adapter_table import by_counter
 from metrics.report.charts import (
     distributions,
     ecmp,
@@ -306,6 +307,7 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
         ("NICs", "nics", "nics"),
         ("Wires", "wires", "links"),
         ("Ports", "ports", "nics"),
+        ("RDMA devices, by rankwire", "adapters", "nics"),
         ("Impairments", "impairments", "links"),
         ("Lost with links", "link_losses", "links"),
     ):
@@ -313,6 +315,11 @@ def _counters(records: RunRecords) -> tuple[str, Raw]:
         body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
         if body is not None:
             parts += [element("h3", title), body]
+    names = [nic["name"] for nic in run["job"]["nics"]]
+    counted = by_counter(run.get("counters", {}).get("adapter_counters", {}))
+    body = tables.counter_table(counted, names)
+    if body is not None:
+        parts += [element("h3", "RDMA devices, by the kernel"), body]
     body = _switch_ports(run)
     if body is not None:
         parts += [element("h3", "Switch ports"), body]

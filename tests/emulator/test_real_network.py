@@ -141,6 +141,17 @@ def interfaces(**last: Any) -> dict[str, Any]:
     return places | {"n3": places["n3"] | last}
 
 
+def test_nics_may_have_drivers_of_their_own(tmp_path: Path) -> None:
+    """An RDMA device at one end, the soft endpoint at the other."""
+    agents = {"spawn": False, "placement": {"a": ["n0", "n1"], "b": ["n2", "n3"]}}
+    mixed = lab_file(
+        tmp_path, interfaces=interfaces(driver="verbs"), agents=agents, time_dilation=1
+    )
+    ports = port_descriptions(load(mixed))
+    assert ports is not None
+    assert [ports[f"n{n}"]["driver"] for n in range(4)] == ["udp", "udp", "udp", "verbs"]
+
+
 def test_interfaces_give_nics_their_addresses_on_real_hosts(tmp_path: Path) -> None:
     """Agents with files of their own carry them."""
     agents = {"spawn": False, "placement": {"a": ["n0", "n1"], "b": ["n2", "n3"]}}
@@ -170,6 +181,16 @@ def test_interfaces_give_nics_their_addresses_on_real_hosts(tmp_path: Path) -> N
         ({"interfaces": interfaces(address="224.0.0.1")}, "the IPv4 address of one host"),
         ({"interfaces": interfaces(interface=None)}, "do not say where n3 is"),
         ({"impairments": [{"links": "*", "loss_ratio": 0.1}]}, "the network is real"),
+        ({"interfaces": interfaces(driver="verbs")}, "n3 is an adapter with a rate of its own"),
+        (
+            {
+                "driver": "verbs",
+                "interfaces": interfaces(driver="udp", namespace="blue"),
+                "transport": {"loss_recovery": "selective_repeat"},
+            },
+            "but n0 is an RDMA device",
+        ),
+        ({"interfaces": interfaces(driver="verbs", namespace="blue")}, "ip netns exec"),
         ({"agents": {"placement": {"a": ["n0", "n1", "n2", "n3", "s0"]}}}, "s0, which is no NIC"),
         ({"agents": {"count": 5}}, "the lab has 4 NICs"),
     ],

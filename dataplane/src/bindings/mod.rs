@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod capture;
+mod courier;
 mod emulation;
 mod endpoint;
 mod fluid;
@@ -20,6 +21,9 @@ mod _native {
 
     #[pymodule_export]
     use super::capture::write_capture;
+
+    #[pymodule_export]
+    use super::courier::Courier;
 
     #[pymodule_export]
     use super::emulation::{ConfigError, Emulation};

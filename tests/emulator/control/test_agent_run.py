@@ -58,9 +58,10 @@ def test_an_engine_of_another_version_fails_the_agent_and_never_ends_it(failure:
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_start_that_is_far_away_fails_with_the_likely_cause(hours: int) -> None:
     """A clock was set between the comparison of the clocks and the start."""
+    engine = MagicMock(bind=dict, device_ends=lambda: "{}")
 
     async def scenario() -> ActualState:
-        current = AgentRun(CONFIG, "1" * 64, lambda *_: MagicMock(bind=dict))
+        current = AgentRun(CONFIG, "1" * 64, lambda *_: engine)
         async with serve_blobs(lambda *_: None) as server:
             desired = DesiredState(
                 revision=1,

@@ -157,6 +157,32 @@ def test_a_namespace_that_is_a_path_is_refused(namespace: str) -> None:
         check_ports(real(interfaces=["*/eth0", "n*/eth0"]), PORTS | {"h0": port}, "h0")
 
 
+ADAPTER = {"driver": "verbs", "address": "198.18.0.1", "interface": "eth0"}
+
+
+def test_an_rdma_device_needs_the_permission_of_the_file() -> None:
+    """It paces itself, so that no cap holds."""
+    ports = PORTS | {"h0": ADAPTER}
+    with pytest.raises(safety.SafetyError, match="allow_device_rate"):
+        check_ports(real(interfaces=["eth0"]), ports, "h0")
+    check_ports(real(interfaces=["eth0"], allow_device_rate=True), ports, "h0")
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        ADAPTER | {"namespace": "n"},
+        ADAPTER | {"interface": "eth1"},
+        {"driver": "verbs", "address": "198.18.0.1"},
+    ],
+)
+def test_an_rdma_device_is_on_an_interface_of_the_file(port: dict[str, str]) -> None:
+    """Not on one of the same name that the file allows in a namespace."""
+    allowed = real(interfaces=["n/eth0", "n/eth1", "eth0"], allow_device_rate=True)
+    with pytest.raises(safety.SafetyError):
+        check_ports(allowed, PORTS | {"h0": port}, "h0")
+
+
 def test_every_nic_of_the_job_has_to_be_inside_the_prefixes() -> None:
     """Each may be a destination, also those that other agents carry."""
     with pytest.raises(safety.SafetyError, match=r"h3 has the address 198\.18\.0\.4"):

@@ -57,6 +57,13 @@ impl Entry {
     }
 }
 
+fn no_namespace() -> VerbsError {
+    VerbsError::new(
+        "an RDMA device is opened where the agent is, in no other namespace",
+        "leave the namespace out, and start the agent inside of it: ip netns exec",
+    )
+}
+
 /// See the module documentation.
 #[derive(Default)]
 pub struct Devices {
@@ -91,6 +98,9 @@ impl Devices {
         mut plans: impl FnMut(u32) -> Vec<PairPlan>,
     ) -> Result<(), PortError> {
         for entry in &mut self.entries {
+            if entry.spec.namespace.is_some() {
+                return Err(entry.wrong()(no_namespace()));
+            }
             let (address, interface) = (entry.spec.address, entry.spec.interface.as_deref());
             let opened = DeviceNic::open(address, interface, mtu_bytes, plans(entry.nic));
             entry.device = Some(opened.map_err(entry.wrong())?);

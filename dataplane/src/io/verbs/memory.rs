@@ -62,6 +62,26 @@ impl Memory {
         self.start as u64 + self.half_bytes as u64
     }
 
+    /// Put bytes where WRITEs are sent from.
+    pub fn put(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.half_bytes, "beyond the memory");
+        // SAFETY: the range is inside of the first half, which the adapter reads alone; a WRITE of it
+        // that is under way is the caller's business.
+        unsafe { bytes.as_ptr().copy_to(self.start.add(offset), bytes.len()) };
+    }
+
+    /// A copy of what has arrived.
+    pub fn arrived(&self, offset: usize, length: usize) -> Vec<u8> {
+        assert!(offset + length <= self.half_bytes, "beyond the memory");
+        let mut bytes = vec![0; length];
+        // SAFETY: the range is inside of the second half, and the copy has the length.
+        unsafe {
+            let from = self.start.add(self.half_bytes + offset);
+            from.copy_to_nonoverlapping(bytes.as_mut_ptr(), length);
+        }
+        bytes
+    }
+
     /// The last bytes of a WRITE that arrived are the pattern.
     pub fn holds_pattern(&self, write_bytes: usize) -> bool {
         let end = write_bytes.min(self.half_bytes);

@@ -2,6 +2,7 @@
 //!
 //! * [`devices`]: all of them in a process, and what their peers must know.
 //! * `nic`, `flow`: one of them; its messages as WRITEs.
+//! * [`courier`]: single payloads, for tools and tests.
 //! * `device`, `memory`, `queue_pair`: an open device, its memory, its connections.
 //! * `discovery`, `counters`: what the kernel shows of devices.
 //! * `abi`, `library`: the library, opened at run time, and what of its interface is used.
@@ -12,6 +13,7 @@
 
 mod abi;
 mod counters;
+pub mod courier;
 mod device;
 pub mod devices;
 mod discovery;

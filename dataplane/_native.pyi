@@ -133,15 +133,26 @@ class Port:
 
     def __init__(self, spec_json: str) -> None: ...
     def capabilities(self) -> dict[str, Any]:
-        """Return what it can do: `max_frame_bytes`, and whether it has the rest."""
+        """Return what it can do.
+
+        `max_frame_bytes`; `max_burst_packets` that the kernel is given as one; who computes the
+        `invariant_crc` (`sender`, `hardware`); `timestamps` (`none`, `kernel`, `hardware`);
+        `queues` of the interface that are served, 0 if the kernel's stack serves them; `xdp_mode`
+        (`native`, `generic`, or empty without a program); and whether it `has_segmentation`,
+        `has_coalescing`, `has_ecn`, `has_identification`, `has_zero_copy` and
+        `carries_ethernet_header`.
+        """
     def send(self, frames: Sequence[bytes]) -> int:
         """Queue RoCEv2 frames and send what the kernel takes; returns how many were accepted.
 
         What was accepted and not sent goes with the next call. Raises `ValueError` for a frame that
         cannot be sent; then none is.
         """
-    def receive(self, limit: int) -> list[bytes]:
-        """Return up to `limit` frames that have arrived; never waits."""
+    def receive(self, limit: int) -> list[tuple[bytes, int | None]]:
+        """Return up to `limit` frames that have arrived; never waits.
+
+        Each with the CLOCK_MONOTONIC nanoseconds of its arrival, None if nobody took the time.
+        """
     def counters(self) -> dict[str, int]:
         """Return totals of frames, bytes, bursts and errors."""
     def close(self) -> None:
@@ -248,6 +259,12 @@ class WallEmulation:
 
         `counters` has a table `wires` more, or `ports`; where RDMA devices carry NICs, `adapters`
         and `adapter_counters` (growth of the kernel's counters of device and port, by name).
+        """
+    def ports(self) -> dict[str, dict[str, Any]]:
+        """Return what the open port of each NIC can do, with its `driver` and `interface`.
+
+        See `Port.capabilities`; empty where the fabric is emulated. Raises `RuntimeError` while it
+        runs.
         """
     def lateness(self) -> dict[str, int]:
         """Return how late events were handled and frames came, in wall nanoseconds.

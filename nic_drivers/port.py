@@ -68,9 +68,9 @@ class PortDriver:
             carries_ethernet_header=can["carries_ethernet_header"],
             carries_transport_header=True,
             carries_ecn=can["has_ecn"],
-            invariant_crc=InvariantCrc.SENDER,
+            invariant_crc=InvariantCrc(can["invariant_crc"]),
             pacing=Pacing.SENDER,
-            timestamps=Timestamps.KERNEL if can["has_timestamps"] else Timestamps.NONE,
+            timestamps=Timestamps(can["timestamps"]),
             is_lossless=False,
             reaches=self._REACHES,
         )
@@ -102,11 +102,19 @@ class PortDriver:
 
     def receive_batch(self, limit: int) -> list[bytes]:
         """See `Driver.receive_batch`."""
+        return [frame for frame, _ in self.receive_timed(limit)]
+
+    def receive_timed(self, limit: int) -> list[tuple[bytes, int | None]]:
+        """Return frames as `receive_batch` does, each with the time of its arrival.
+
+        CLOCK_MONOTONIC in nanoseconds, taken where `Capabilities.timestamps` says; None for a frame
+        of which nobody took it.
+        """
         frames = self._port.receive(limit)
         self._counted = replace(
             self._counted,
             received_frames=self._counted.received_frames + len(frames),
-            received_bytes=self._counted.received_bytes + sum(map(len, frames)),
+            received_bytes=self._counted.received_bytes + sum(len(frame) for frame, _ in frames),
         )
         return frames
 
@@ -165,8 +173,8 @@ class AfPacketDriver(PortDriver):
 class AfXdpDriver(PortDriver):
     """`af_xdp`: whole frames in memory shared with the kernel, past most of its network stack.
 
-    Headers as with `af_packet`; no segmentation offload. The first queue of the interface is
-    served. A program on the interface picks the frames; it goes when the driver is closed.
+    Headers as with `af_packet`; no segmentation offload. Every queue of the interface is served. A
+    program on the interface picks the frames and takes the time; it goes when the driver is closed.
     """
 
     _NAME = "af_xdp"

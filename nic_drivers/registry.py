@@ -56,7 +56,7 @@ _DRIVERS: Final = {
         DriverDescription(
             name="af_xdp",
             summary="whole frames in memory shared with the kernel, picked by an XDP program",
-            needs="root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; an interface with one queue; "
+            needs="root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; "
             "Linux 6.6 for frames above 4 KiB",
             open=AfXdpDriver,
             is_in_engine=True,

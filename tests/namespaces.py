@@ -38,8 +38,11 @@ def ip(*words: str) -> None:
 
 
 @contextmanager
-def hosts(count: int, *, mtu_bytes: int = MTU_BYTES) -> Iterator[Sequence[Host]]:
-    """Make hosts 198.18.200.1, .2, ...: two with a cable between them, more at a bridge."""
+def hosts(count: int, *, mtu_bytes: int = MTU_BYTES, queues: int = 1) -> Iterator[Sequence[Host]]:
+    """Make hosts 198.18.200.1, .2, ...: two with a cable between them, more at a bridge.
+
+    Interfaces have `queues` queues for what they send, and as many for what they receive.
+    """
     need_namespaces()
     mark = f"rw{os.getpid():x}{secrets.token_hex(2)}"
     made = [Host(f"{mark}-{n}", "eth0", f"198.18.200.{n + 1}") for n in range(count)]
@@ -50,7 +53,7 @@ def hosts(count: int, *, mtu_bytes: int = MTU_BYTES) -> Iterator[Sequence[Host]]
         for name in names:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
-        _cable(made, names[-1], mtu_bytes)
+        _cable(made, names[-1], mtu_bytes, queues)
         for host in made:
             ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", host.interface)
             ip("-n", host.namespace, "link", "set", host.interface, "up")
@@ -60,18 +63,20 @@ def hosts(count: int, *, mtu_bytes: int = MTU_BYTES) -> Iterator[Sequence[Host]]
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
-def _cable(made: Sequence[Host], last: str, mtu_bytes: int) -> None:
+def _cable(made: Sequence[Host], last: str, mtu_bytes: int, queues: int) -> None:
     if len(made) == 2:
-        _veth(made[0].namespace, "eth0", last, "eth0", mtu_bytes)
+        _veth(made[0].namespace, "eth0", last, "eth0", mtu_bytes, queues)
         return
     ip("-n", last, "link", "add", "bridge", "type", "bridge")
     for number, host in enumerate(made):
-        _veth(host.namespace, host.interface, last, f"port{number}", mtu_bytes)
+        _veth(host.namespace, host.interface, last, f"port{number}", mtu_bytes, queues)
         ip("-n", last, "link", "set", f"port{number}", "up", "master", "bridge")
     ip("-n", last, "link", "set", "bridge", "up")
 
 
-def _veth(left: str, left_name: str, right: str, right_name: str, mtu_bytes: int) -> None:
-    mtu = ("mtu", str(mtu_bytes))
-    peer = ("peer", "name", right_name, *mtu, "netns", right)
-    ip("link", "add", left_name, *mtu, "netns", left, "type", "veth", *peer)
+def _veth(
+    left: str, left_name: str, right: str, right_name: str, mtu_bytes: int, queues: int
+) -> None:
+    like = ("mtu", str(mtu_bytes), "numtxqueues", str(queues), "numrxqueues", str(queues))
+    peer = ("peer", "name", right_name, *like, "netns", right)
+    ip("link", "add", left_name, *like, "netns", left, "type", "veth", *peer)

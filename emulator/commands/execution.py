@@ -141,8 +141,11 @@ def _drive(job: Job, directory: Path, display: ProgressDisplay, drive: Drive) ->
 
 
 def control_facts(report: ControlReport | None) -> dict[str, Any]:
-    """What `run.json` holds about the agents."""
-    return {} if report is None else {"control": report.as_dict()}
+    """What `run.json` holds about the agents, and about their ports where the network is real."""
+    if report is None:
+        return {}
+    facts: dict[str, Any] = {"control": report.as_dict()}
+    return facts | {"ports": report.ports} if report.ports else facts
 
 
 def run_document(job: Job, command: str, facts: dict[str, Any]) -> dict[str, Any]:

@@ -244,7 +244,13 @@ def _open(engine: Engine) -> tuple[Mapping[str, int], Mapping[str, DeviceEnd]]:
 
 
 def _encode_records(engine: Engine) -> bytes:
-    return columns.encode({"records": engine.records(), "lateness": engine.lateness()})
+    return columns.encode(
+        {
+            "records": engine.records(),
+            "lateness": engine.lateness(),
+            "ports": json.dumps(engine.ports()),
+        }
+    )
 
 
 def _blocked(engine: Engine) -> list[BlockedOperation]:

@@ -1,6 +1,7 @@
 """Collects what the agents of a run give back, and says in words why a run failed."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,6 +112,7 @@ class Collection:
             clock_change_ns=agent.clock_change_ns,
             dropped_messages=agent.dropped_messages,
             lateness=part.get("lateness", {}),
+            ports=_ports(part, agent.nodes),
             has_records="records" in part,
         )
 
@@ -122,3 +124,15 @@ class Collection:
             if agent.actual
             for operation in agent.actual.blocked
         ]
+
+
+def _ports(part: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What an agent says of the ports of its own NICs; nothing if it is not plain values."""
+    try:
+        told = json.loads(str(part.get("ports", "{}")))
+        ports = {nic: dict(port) for nic, port in dict(told).items() if nic in nodes}
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    plain = (str, int, float, bool)
+    is_plain = all(isinstance(value, plain) for port in ports.values() for value in port.values())
+    return ports if is_plain else {}

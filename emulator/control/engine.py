@@ -50,6 +50,9 @@ class Engine(Protocol):
     def records(self) -> dict[str, Any]:
         """Return the final columns."""
 
+    def ports(self) -> dict[str, dict[str, Any]]:
+        """Return what the port of each NIC can do; empty where the fabric is emulated."""
+
     def lateness(self) -> dict[str, Any]:
         """Return how late events were dispatched, wall nanoseconds."""
 

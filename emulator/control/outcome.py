@@ -55,6 +55,8 @@ class AgentReport:
     """How late it dispatched events, wall nanoseconds; empty if it gave no records."""
     has_records: bool
     """Its records came in; if not, its operations come from its progress reports."""
+    ports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """NIC -> what its port can do, as probed; empty where the fabric is emulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class ControlReport:
     dropped_messages: int
     """Malformed messages that the controller dropped."""
     agents: Sequence[AgentReport] = field(default_factory=tuple)
+
+    @property
+    def ports(self) -> dict[str, dict[str, Any]]:
+        """What the port of each NIC can do, over all agents."""
+        return {nic: dict(port) for agent in self.agents for nic, port in agent.ports.items()}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values for `run.json`."""

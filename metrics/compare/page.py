@@ -10,10 +10,11 @@ from metrics.compare import rows
 from metrics.compare.comparison import Comparison
 from metrics.fluid import fluid_label, is_fluid
 from metrics.presentation import count_text, duration_unit, kind_text, size_text
+from metrics.report.chart_block import chart_block
 from metrics.report.charts.distributions import curve
 from metrics.report.figure import Chart, axis, layout, packed
 from metrics.report.markup import Cell, Column, Raw, element, table
-from metrics.report.page import assemble, chart_block
+from metrics.report.page import assemble
 
 __all__ = ["write_comparison"]
 

@@ -1,6 +1,5 @@
 """The page: sections in order, with style, script and the chart library inline."""
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,14 +14,12 @@ from metrics.fluid import is_fluid
 from metrics.presentation import count_text
 from metrics.records import RunRecords, load
 from metrics.records.series import fabric_names
-from metrics.records.switch_findings import port_names
 from metrics.report import facts, path_tables, pause_tables, provenance, tables
-from metrics.report.adapter_table import by_counter
+from metrics.report.chart_block import chart_block
 from metrics.report.charts import (
     distributions,
     ecmp,
     links,
-    marks,
     paths,
     pauses,
     ports,
@@ -30,12 +27,11 @@ from metrics.report.charts import (
     ranks,
     rates,
 )
+from metrics.report.counter_section import counter_section
 from metrics.report.drawing import network_drawing
-from metrics.report.figure import Chart
-from metrics.report.kernel_table import kernel_table
 from metrics.report.markup import Raw, element, facts_list
 
-__all__ = ["REPORT_FILE", "assemble", "chart_block", "write_report"]
+__all__ = ["REPORT_FILE", "assemble", "write_report"]
 
 REPORT_FILE = "report.html"
 
@@ -56,7 +52,7 @@ def write_report(directory: Path | str | RunRecords) -> Path:
         _paths(records),
         _pauses(records),
         _senders(records),
-        _counters(records),
+        counter_section(records),
         _wall_clock(records),
         _trace(records),
         _settings(records),
@@ -101,22 +97,6 @@ def assemble(title: str, header: Raw, sections: Sequence[tuple[str, Raw]]) -> st
             f"<script>{asset.joinpath('report.js').read_text(encoding='utf-8')}</script>",
             "</body></html>\n",
         ]
-    )
-
-
-def chart_block(chart: Chart | None, missing: str = "") -> Raw:
-    """A chart with title and note; `missing` is said instead of a chart that there isn't."""
-    if chart is None:
-        return element("p", missing, class_="empty") if missing else Raw("")
-    # A "<" in a name would end the script element; in JSON it may be written as an escape.
-    document = json.dumps(chart.figure(), separators=(",", ":"), allow_nan=False)
-    document = document.replace("<", "\\u003c")
-    return element(
-        "figure",
-        element("figcaption", element("h3", chart.title), element("p", chart.note, class_="note")),
-        element("div", class_="chart", style=f"min-height:{chart.layout['height']}px"),
-        Raw(f'<script type="application/json">{document}</script>'),
-        class_=chart.width,
     )
 
 
@@ -300,56 +280,6 @@ def _senders(records: RunRecords) -> tuple[str, Raw]:
     return "Senders", element("div", *blocks, class_="charts")
 
 
-def _counters(records: RunRecords) -> tuple[str, Raw]:
-    run = records.run
-    parts = []
-    for title, table, members in (
-        ("NICs", "nics", "nics"),
-        ("Wires", "wires", "links"),
-        ("Ports", "ports", "nics"),
-        ("RDMA devices, by rankwire", "adapters", "nics"),
-        ("Impairments", "impairments", "links"),
-        ("Lost with links", "link_losses", "links"),
-    ):
-        names = [member["name"] for member in run["job"][members]]
-        body = tables.counter_table(run.get("counters", {}).get(table, {}), names)
-        if body is not None:
-            parts += [element("h3", title), body]
-    names = [nic["name"] for nic in run["job"]["nics"]]
-    counted = by_counter(run.get("counters", {}).get("adapter_counters", {}))
-    body = tables.counter_table(counted, names)
-    if body is not None:
-        parts += [element("h3", "RDMA devices, by the kernel"), body]
-    body = _switch_ports(run)
-    if body is not None:
-        parts += [element("h3", "Switch ports"), body]
-    return "Counters", Raw("".join(parts) + _kernel(records))
-
-
-def _switch_ports(run: Mapping[str, Any]) -> Raw | None:
-    """Sum and largest of every counter of switch ports."""
-    counted = run.get("counters", {}).get("switch_ports", {})
-    names = port_names(counted, [switch["name"] for switch in run["job"]["switches"]])
-    values = {name: counts for name, counts in counted.items() if name not in {"switch", "port"}}
-    return tables.counter_table(values, names)
-
-
-def _kernel(records: RunRecords) -> Raw:
-    """What the kernel counted at the ports of a lab of namespaces; nothing for other runs."""
-    counters = records.run.get("counters", {})
-    kernel = counters.get("kernel")
-    if not kernel:
-        return Raw("")
-    body, note = kernel_table(kernel, counters.get("ports", {}))
-    chart = chart_block(marks.marks_by_depth(kernel, records.run["job"]))
-    parts = [
-        element("h3", "Network, counted by the kernel"),
-        body,
-        element("p", note, class_="note"),
-    ]
-    return Raw("".join(parts) + element("div", chart, class_="charts"))
-
-
 def _settings(records: RunRecords) -> tuple[str, Raw]:
     """The parameters that hold, with where each comes from, if the run says so."""
     body = provenance.settings_tables(records.run.get("settings", {}))
@@ -382,6 +312,7 @@ _SHOWN_ELSEWHERE = (
     "job",
     "binding_counts",
     "compilation",
+    "ports",
 )
 
 

@@ -8,6 +8,7 @@ import yaml
 
 from dataplane.errors import InputError
 from emulator.cli import main
+from emulator.control.outcome import ControlReport
 from emulator.controller import plan_run, run
 from emulator.job import Job, JobRequest, build_job
 from emulator.lab import load
@@ -55,7 +56,10 @@ def expect_all_arrived(records: Any, sent_packets: int) -> None:
     ports = totals(records["ports"])
     assert ports["frames_sent"] == ports["frames_received"] == sent_packets
     assert ports["bytes_sent"] == ports["bytes_received"]
-    troubles = ("decode_errors", "icrc_errors", "unexpected_sources", "misaddressed", "send_errors")
+    troubles = (
+        *("decode_errors", "icrc_errors", "unexpected_sources", "misaddressed", "send_errors"),
+        "untimed_frames",
+    )
     assert {name: ports[name] for name in troubles} == dict.fromkeys(troubles, 0)
 
 
@@ -69,7 +73,25 @@ def test_a_job_runs_over_udp_without_any_privilege(tmp_path: Path) -> None:
     assert ran["byte_conservation"]["holds"]
     expect_all_arrived(ran["counters"], sum(ran["counters"]["nics"]["tx_packets"]))
     assert "wires" not in ran["counters"]
-    assert "<h3>Ports</h3>" in (out / "report.html").read_text(encoding="utf-8")
+    assert ran["ports"]["n0"] | {"max_frame_bytes": 0} == {
+        "driver": "udp",
+        "interface": "",
+        "max_frame_bytes": 0,
+        "max_burst_packets": 64,
+        "has_segmentation": True,
+        "has_coalescing": True,
+        "has_ecn": True,
+        "carries_ethernet_header": False,
+        "has_identification": False,
+        "invariant_crc": "sender",
+        "timestamps": "kernel",
+        "queues": 0,
+        "xdp_mode": "",
+        "has_zero_copy": False,
+    }
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<h3>Ports</h3>" in page
+    assert "<h3>What the ports can do</h3>" in page
 
 
 @pytest.mark.slow
@@ -85,8 +107,14 @@ def test_a_job_runs_between_namespaces_and_the_kernel_counts_the_same(driver: st
         overrides = (f"name={layout.lab}", "time_dilation=2000", f"driver={driver}")
         job = small_job("netns-clos", *overrides)
         before = counters(layout)
-        records = run(job)
+        reports: list[ControlReport] = []
+        records = run(job, on_report=reports.append)
         counted = difference(before, counters(layout))
+    told = reports[0].ports
+    assert set(told) == {f"host{n}" for n in range(8)}
+    assert {(port["driver"], port["timestamps"]) for port in told.values()} == {(driver, "kernel")}
+    modes = {port["xdp_mode"] for port in told.values()}
+    assert modes == {"native" if driver == "af_xdp" else ""}
     nics = records["counters"]["nics"]
     expect_all_arrived(records["counters"], int(nics["tx_packets"].sum()))
     kernel = {port.node: port for port in counted if not port.is_switch}

@@ -31,11 +31,14 @@ def options(host: Host, *destinations: str, **others: object) -> PortOptions:
     return dataclasses.replace(base, **others)  # type: ignore[arg-type]
 
 
-def frames(pair: Pair, count: int, payload_bytes: int) -> list[bytes]:
+def frames(
+    pair: Pair, count: int, payload_bytes: int, *, source_ports: tuple[int, ...] = (0xC000,)
+) -> list[bytes]:
     return [
         dataplane.encode_roce(
             source_address=pair[0].address,
             destination_address=pair[1].address,
+            source_port=source_ports[number % len(source_ports)],
             psn=number,
             payload=bytes(payload_bytes),
         )
@@ -43,13 +46,18 @@ def frames(pair: Pair, count: int, payload_bytes: int) -> list[bytes]:
     ]
 
 
-def receive(driver: PortDriver, count: int) -> list[int]:
-    """Packet sequence numbers of what comes, verified."""
+def take(driver: PortDriver, count: int) -> list[bytes]:
+    """What comes."""
     taken: list[bytes] = []
     deadline = time.monotonic() + 5.0
     while len(taken) < count and time.monotonic() < deadline:
         taken += driver.receive_batch(count - len(taken))
-    return [dataplane.decode_roce(frame)["psn"] for frame in taken]
+    return taken
+
+
+def receive(driver: PortDriver, count: int) -> list[int]:
+    """Packet sequence numbers of what comes, verified."""
+    return [dataplane.decode_roce(frame)["psn"] for frame in take(driver, count)]
 
 
 def program_on(host: Host) -> bool:
@@ -132,13 +140,65 @@ def test_another_program_on_the_interface_is_named(pair: Pair) -> None:
             AfXdpDriver(options(right, address="198.18.200.200"))
 
 
-def test_an_interface_with_several_queues_is_refused(pair: Pair) -> None:
-    """What comes on the others would be lost unseen."""
+@pytest.fixture(scope="module")
+def wide_pair() -> Iterator[Pair]:
+    """Two hosts whose interfaces have four queues each."""
+    with hosts(2, queues=4) as (left, right):
+        yield left, right
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+@pytest.mark.parametrize("payload_bytes", [64, 4096])
+def test_every_queue_of_an_interface_is_served(
+    wide_pair: Pair, mode: str, payload_bytes: int
+) -> None:
+    """A flow is sent by one queue, and veth delivers it to the queue of the same number.
+
+    Before a generic program the kernel takes the first two queues of veth for one.
+    """
+    left, right = wide_pair
+    ports = tuple(range(0xC000, 0xC008))
+    with (
+        AfXdpDriver(options(left, right.address, xdp_mode=mode, source_ports=ports)) as a,
+        AfXdpDriver(options(right, left.address, xdp_mode=mode)) as b,
+    ):
+        assert a.offloads()["queues"] == b.offloads()["queues"] == 4
+        sent = frames(wide_pair, 56, payload_bytes, source_ports=ports)
+        assert a.send_batch(sent) == 56
+        taken = [dataplane.decode_roce(frame) for frame in take(b, 56)]
+        assert b.native_counters()["queues_used"] == (4 if mode == "native" else 3)
+    for port in ports:
+        of_flow = [packet["psn"] for packet in taken if packet["source_port"] == port]
+        assert of_flow == list(range(port - 0xC000, 56, len(ports)))
+
+
+def test_what_the_kernel_spreads_over_queues_arrives(wide_pair: Pair) -> None:
+    """Packets of the kernel's UDP leave by queues of its own choice."""
+    left, right = wide_pair
+    ports = tuple(range(0xC000, 0xC020))
+    with (
+        UdpDriver(options(left, source_ports=ports)) as a,
+        AfXdpDriver(options(right, left.address)) as b,
+    ):
+        assert a.send_batch(frames(wide_pair, 64, 256, source_ports=ports)) == 64
+        assert sorted(receive(b, 64)) == list(range(64))
+
+
+def test_more_queues_than_can_be_served_are_refused(pair: Pair) -> None:
+    """What came on the others would be lost unseen."""
     right = pair[1]
-    ip("-n", right.namespace, "link", "add", "many", "numrxqueues", "4", "type", "veth")
+    ip("-n", right.namespace, "link", "add", "many", "numrxqueues", "65", "type", "veth")
     ip("-n", right.namespace, "addr", "add", "198.18.222.1/24", "dev", "many")
-    with pytest.raises(DriverError, match=r"queues of many: there are 4.*ethtool -L"):
+    with pytest.raises(DriverError, match=r"queues of many: there are 65.*ethtool -L"):
         AfXdpDriver(options(right, address="198.18.222.1"))
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_the_mode_is_the_one_that_was_asked_for(pair: Pair, mode: str) -> None:
+    """Probed, and told; veth copies."""
+    with AfXdpDriver(options(pair[1], xdp_mode=mode)) as driver:
+        told = driver.offloads()
+    assert (told["xdp_mode"], told["has_zero_copy"], told["queues"]) == (mode, False, 1)
 
 
 def test_busy_polling_carries_frames(pair: Pair) -> None:

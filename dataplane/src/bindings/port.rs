@@ -1,7 +1,8 @@
 //! A port on an interface of the operating system, for tools and tests in Python.
 
+use crate::io::clock::realtime_offset_ns;
 use crate::io::port::view::ViewError;
-use crate::io::port::{self, PortCounters, PortSpec};
+use crate::io::port::{self, PortCapabilities, PortCounters, PortSpec, XdpMode};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,6 +20,9 @@ create_exception!(
 /// Frames that may wait until no more are accepted.
 const MAX_WAITING: usize = 256;
 
+/// A frame and its CLOCK_MONOTONIC in nanoseconds.
+type TimedFrame<'py> = (Bound<'py, PyBytes>, Option<u64>);
+
 /// See `_native.pyi`.
 #[pyclass(frozen, module = "dataplane")]
 pub struct Port {
@@ -27,8 +31,8 @@ pub struct Port {
 
 struct Open {
     port: Box<dyn port::Port>,
-    /// Frames that came in one call with others and were not asked for yet.
-    received: VecDeque<Vec<u8>>,
+    /// Frames that came in one call with others and were not asked for yet, and when they came.
+    received: VecDeque<(Vec<u8>, Option<u64>)>,
 }
 
 impl Port {
@@ -55,15 +59,7 @@ impl Port {
 
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let can = self.with(|open| Ok(open.port.capabilities()))?;
-        let dict = PyDict::new(py);
-        dict.set_item("max_frame_bytes", can.max_frame_bytes)?;
-        dict.set_item("has_segmentation", can.has_segmentation)?;
-        dict.set_item("has_coalescing", can.has_coalescing)?;
-        dict.set_item("has_ecn", can.has_ecn)?;
-        dict.set_item("carries_ethernet_header", can.carries_ethernet_header)?;
-        dict.set_item("has_timestamps", can.has_timestamps)?;
-        dict.set_item("has_identification", can.has_identification)?;
-        Ok(dict)
+        capabilities_into_dict(py, &can)
     }
 
     fn send(&self, frames: Vec<Vec<u8>>) -> PyResult<usize> {
@@ -86,16 +82,25 @@ impl Port {
         })
     }
 
-    fn receive<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    fn receive<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<TimedFrame<'py>>> {
         self.with(|open| {
             open.port.flush();
             let Open { port, received } = open;
-            while received.len() < limit
-                && port.receive(&mut |frame| received.push_back(frame.bytes.to_vec())) > 0
-            {
+            let offset_ns = realtime_offset_ns();
+            let mut known = received.len();
+            let mut keep = |frame: port::Received<'_>| {
+                let monotonic_ns = frame.kernel_time.map(|time| time.monotonic_ns(offset_ns));
+                received.push_back((frame.bytes.to_vec(), monotonic_ns));
+            };
+            while known < limit {
+                match port.receive(&mut keep) {
+                    0 => break,
+                    more => known += more,
+                }
             }
             let count = received.len().min(limit);
-            Ok(received.drain(..count).map(|frame| PyBytes::new(py, &frame)).collect())
+            let taken = received.drain(..count);
+            Ok(taken.map(|(bytes, time_ns)| (PyBytes::new(py, &bytes), time_ns)).collect())
         })
     }
 
@@ -107,6 +112,27 @@ impl Port {
     fn close(&self) {
         *self.lock() = None;
     }
+}
+
+/// What a port can do, for `run.json` too.
+pub fn capabilities_into_dict<'py>(
+    py: Python<'py>,
+    can: &PortCapabilities,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("max_frame_bytes", can.max_frame_bytes)?;
+    dict.set_item("has_segmentation", can.has_segmentation)?;
+    dict.set_item("has_coalescing", can.has_coalescing)?;
+    dict.set_item("max_burst_packets", can.max_burst_packets)?;
+    dict.set_item("has_ecn", can.has_ecn)?;
+    dict.set_item("carries_ethernet_header", can.carries_ethernet_header)?;
+    dict.set_item("invariant_crc", can.invariant_crc.name())?;
+    dict.set_item("timestamps", can.timestamps.name())?;
+    dict.set_item("has_identification", can.has_identification)?;
+    dict.set_item("queues", can.queues)?;
+    dict.set_item("xdp_mode", can.xdp_mode.map_or("", XdpMode::name))?;
+    dict.set_item("has_zero_copy", can.has_zero_copy)?;
+    Ok(dict)
 }
 
 fn counters_into_dict<'py>(
@@ -124,5 +150,7 @@ fn counters_into_dict<'py>(
     dict.set_item("bursts_received", counters.bursts_received)?;
     dict.set_item("receive_overflows", counters.receive_overflows)?;
     dict.set_item("misaddressed", counters.misaddressed)?;
+    dict.set_item("untimed_frames", counters.untimed_frames)?;
+    dict.set_item("queues_used", counters.queues_used)?;
     Ok(dict)
 }

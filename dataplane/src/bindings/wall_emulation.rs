@@ -1,7 +1,7 @@
 //! Some nodes of a job under the wall clock.
 
 use super::emulation::parse_config;
-use super::port::PortError;
+use super::port::{PortError, capabilities_into_dict};
 use super::program::{PyProgram, shared};
 use super::tables::{blocked_into_list, snapshot_into_dict, table_into_dict, tables_into_dict};
 use crate::engine::records::completion_table;
@@ -141,6 +141,18 @@ impl WallEmulation {
         let (records, counters) = tables.map_err(WallEmulationError::from)?;
         let dict = tables_into_dict(py, records)?;
         dict.set_item("counters", tables_into_dict(py, counters)?)?;
+        Ok(dict)
+    }
+
+    fn ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let ports = self.emulation.open_ports().map_err(WallEmulationError::from)?;
+        let dict = PyDict::new(py);
+        for (nic, spec, can) in ports {
+            let port = capabilities_into_dict(py, &can)?;
+            port.set_item("driver", spec.driver.to_string())?;
+            port.set_item("interface", spec.interface.unwrap_or_default())?;
+            dict.set_item(nic, port)?;
+        }
         Ok(dict)
     }
 

@@ -1,7 +1,7 @@
 //! Many datagrams per system call: `sendmmsg` and `recvmmsg` with their scatter lists.
 #![allow(unsafe_code)]
 
-use super::receive_call::{realtime_ns, receive_waiting};
+use super::receive_call::{receive_waiting, times};
 use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -81,7 +81,7 @@ impl ReceiveBatch {
         let start = index * MAX_FRAME_BYTES;
         Datagram {
             source: from_raw(&self.names[index]),
-            realtime_ns: realtime_ns(&self.controls[index], header.msg_hdr.msg_controllen),
+            realtime_ns: times(&self.controls[index], header.msg_hdr.msg_controllen).realtime_ns,
             bytes: (!is_cut).then(|| &self.bytes[start..start + length]),
         }
     }

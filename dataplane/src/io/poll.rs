@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null;
 
 /// Sockets looked at per call.
@@ -12,6 +12,13 @@ const MAX_READY: usize = 256;
 #[derive(Debug)]
 pub struct Poll {
     epoll: OwnedFd,
+}
+
+impl AsFd for Poll {
+    /// Can be read when any of the sockets can.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
 }
 
 impl Poll {

@@ -4,7 +4,9 @@
 //! switches of the job stand for devices outside, and are nobody's here.
 
 use super::poll::Poll;
-use super::port::{self, DriverName, Port, PortCounters, PortError, PortSpec, Received};
+use super::port::{
+    self, DriverName, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received,
+};
 use super::verbs::Devices;
 use super::wire::{Arrival, WireError};
 use crate::config::{JobConfig, NodeId};
@@ -187,10 +189,10 @@ impl Ports {
             let Some(port) = port else { continue };
             let addresses = &self.addresses;
             count += port.receive(&mut |received| {
-                let realtime_ns = received.realtime_ns;
+                let kernel_time = received.kernel_time;
                 if let Some(frame) = decode_received(received, effect, counters) {
                     if is_expected(&frame, *address, addresses) {
-                        take(Arrival { direction: *arrives, at_ps: None, realtime_ns, frame });
+                        take(Arrival { direction: *arrives, at_ps: None, kernel_time, frame });
                     } else {
                         counters.unexpected_sources += 1;
                     }
@@ -209,6 +211,14 @@ impl Ports {
     pub fn icrc_errors(&self, direction: u32) -> u64 {
         let index = self.port_of_direction[(direction ^ 1) as usize];
         self.ports.get(index as usize).map_or(0, |nic| nic.counters.icrc_errors)
+    }
+
+    /// Every open port and device: NIC, how it was opened, and what it can do now.
+    pub fn open_ports(&self) -> Vec<(u32, &PortSpec, PortCapabilities)> {
+        let of_port = |nic: &'_ NicPort| nic.port.as_ref().map(|port| port.capabilities());
+        let ports = self.ports.iter().filter_map(|nic| Some((nic, of_port(nic)?)));
+        let ports = ports.map(|(nic, can)| (nic.nic, &nic.spec, can));
+        ports.chain(self.devices.open_devices()).collect()
     }
 
     /// NIC, driver and counters of every port.

@@ -75,6 +75,8 @@ fn port_table(rows: &[(u32, DriverName, NicPortCounters)]) -> Table {
         ("bursts_received", column(|c| c.port.bursts_received)),
         ("receive_overflows", column(|c| c.port.receive_overflows)),
         ("misaddressed", column(|c| c.port.misaddressed)),
+        ("untimed_frames", column(|c| c.port.untimed_frames)),
+        ("queues_used", column(|c| c.port.queues_used)),
         ("unexpected_sources", column(|c| c.unexpected_sources)),
         ("decode_errors", column(|c| c.decode_errors)),
         ("icrc_errors", column(|c| c.icrc_errors)),

@@ -3,7 +3,7 @@
 use super::carrier::Carrier;
 use super::clock::DilatedClock;
 use super::lateness::Lateness;
-use super::port::PortSpec;
+use super::port::{PortCapabilities, PortSpec};
 use super::ports::Ports;
 use super::tables::{network_tables, wire_table};
 use super::verbs::DeviceEnds;
@@ -233,27 +233,30 @@ impl WallEmulation {
         published.blocked.take().unwrap_or_default()
     }
 
+    /// The NICs' names and ports, how they were opened and what they can do; none where the fabric is
+    /// emulated. Only when the loop does not run.
+    pub fn open_ports(&self) -> Result<Vec<(String, PortSpec, PortCapabilities)>, RunStateError> {
+        let mut stage = self.stage();
+        let world = stage.at_rest()?;
+        let Carrier::Ports(ports) = world.medium().inner().inner() else { return Ok(Vec::new()) };
+        let nics = &world.config().nics;
+        let named = |(nic, spec, can): (u32, &PortSpec, _)| {
+            (nics[nic as usize].name.clone(), spec.clone(), can)
+        };
+        Ok(ports.open_ports().into_iter().map(named).collect())
+    }
+
     /// Final tables and counters; only when the loop does not run.
     pub fn records(&self) -> Result<(Tables, Tables), RunStateError> {
         let mut stage = self.stage();
-        if matches!(&*stage, Stage::Running(handle) if !handle.is_finished()) {
-            return Err(RunStateError::Running);
+        let world = stage.at_rest()?;
+        world.finish_telemetry();
+        let mut counters = world.counter_tables();
+        match world.medium().inner().inner() {
+            Carrier::Wires(wires) => counters.push(("wires", wire_table(&wires.counters()))),
+            Carrier::Ports(ports) => counters.extend(network_tables(ports)),
         }
-        stage.collect()?;
-        match &mut *stage {
-            Stage::Ready(world) | Stage::Ended(world) => {
-                world.finish_telemetry();
-                let mut counters = world.counter_tables();
-                match world.medium().inner().inner() {
-                    Carrier::Wires(wires) => {
-                        counters.push(("wires", wire_table(&wires.counters())))
-                    }
-                    Carrier::Ports(ports) => counters.extend(network_tables(ports)),
-                }
-                Ok((world.record_tables(), counters))
-            }
-            Stage::Running(_) | Stage::Lost => Err(RunStateError::Panicked),
-        }
+        Ok((world.record_tables(), counters))
     }
 }
 
@@ -262,6 +265,18 @@ impl Stage {
         match self {
             Stage::Ready(world) => Ok(world),
             _ => Err(RunStateError::Started),
+        }
+    }
+
+    /// The world of a loop that does not run.
+    fn at_rest(&mut self) -> Result<&mut World<Wrapped<Carrier>>, RunStateError> {
+        if matches!(self, Stage::Running(handle) if !handle.is_finished()) {
+            return Err(RunStateError::Running);
+        }
+        self.collect()?;
+        match self {
+            Stage::Ready(world) | Stage::Ended(world) => Ok(world),
+            Stage::Running(_) | Stage::Lost => Err(RunStateError::Panicked),
         }
     }
 

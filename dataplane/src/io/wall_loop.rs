@@ -155,13 +155,18 @@ impl Loop {
             .inner_mut()
             .inner_mut()
             .receive(|arrival| arrivals.push(arrival));
-        for Arrival { direction, at_ps, realtime_ns, frame } in self.arrivals.drain(..) {
+        // Anew, so that a clock that is set spoils no more than the times taken before it was.
+        if self.arrivals.iter().any(|arrival| arrival.at_ps.is_none()) {
+            self.realtime_offset_ns = realtime_offset_ns();
+        }
+        for Arrival { direction, at_ps, kernel_time, frame } in self.arrivals.drain(..) {
             if let Some(at_ps) = at_ps {
                 let late_ps = self.world.now_ps().saturating_sub(at_ps);
                 self.frame_lateness.record(self.clock.wall_span_ns(late_ps));
             }
             let received_ps = || {
-                let monotonic_ns = realtime_ns.map(|ns| ns.saturating_sub(self.realtime_offset_ns));
+                let offset_ns = self.realtime_offset_ns;
+                let monotonic_ns = kernel_time.map(|time| time.monotonic_ns(offset_ns));
                 monotonic_ns.map_or(now_ps, |ns| self.clock.emulated_ps(ns)).min(now_ps)
             };
             self.world.inject(at_ps.unwrap_or_else(received_ps), direction, frame);
@@ -218,6 +223,5 @@ impl Loop {
         published.snapshot.totals.push(("lateness_p99_ns", p99_ns));
         published.snapshot.totals.push(("late_frames", late_frames));
         self.next_publication_ns = monotonic_ns() + PUBLISH_NS;
-        self.realtime_offset_ns = realtime_offset_ns();
     }
 }

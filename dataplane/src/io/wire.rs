@@ -6,6 +6,7 @@
 //! nodes; what comes from anywhere but the opposite end is counted and dropped.
 
 use super::batch::{BATCH, ReceiveBatch, SendQueue};
+use super::clock::KernelTime;
 use super::poll::Poll;
 use super::socket;
 use crate::config::{JobConfig, NodeId};
@@ -110,7 +111,7 @@ pub struct Arrival {
     /// When its last bit arrives, emulated; `None` if the sender did not say.
     pub at_ps: Option<u64>,
     /// When the kernel took it, CLOCK_REALTIME; `None` if it did not say.
-    pub realtime_ns: Option<u64>,
+    pub kernel_time: Option<KernelTime>,
     /// The frame.
     pub frame: Frame,
 }
@@ -315,8 +316,8 @@ fn receive_batch(
         }
         let (bytes, at_ps) = datagram.bytes.map_or((None, None), unstamped);
         if let Some(frame) = decode_datagram(wire, bytes) {
-            let realtime_ns = datagram.realtime_ns;
-            take(Arrival { direction: wire.receives(), at_ps, realtime_ns, frame });
+            let kernel_time = datagram.realtime_ns.map(KernelTime::Realtime);
+            take(Arrival { direction: wire.receives(), at_ps, kernel_time, frame });
         }
     }
     received

@@ -3,6 +3,7 @@
 use _native::config::NodeId;
 use _native::engine::testing::pair;
 use _native::io::Wires;
+use _native::io::clock::KernelTime;
 use _native::roce::opcode::Opcode;
 use _native::roce::packet::{Bth, PauseFrame};
 use _native::roce::{Frame, Packet, Payload};
@@ -86,8 +87,9 @@ fn arrivals_carry_the_time_at_which_the_kernel_took_them() {
         .expect("a clock after 1970")
         .as_nanos() as u64;
     let mut arrivals = Vec::new();
-    b.receive(|arrival| arrivals.push(arrival.realtime_ns));
-    let arrival_ns = arrivals[0].expect("the kernel tells the time");
+    b.receive(|arrival| arrivals.push(arrival.kernel_time));
+    let time = arrivals[0].expect("the kernel tells the time");
+    let KernelTime::Realtime(arrival_ns) = time else { panic!("{time:?}") };
     assert!((20_000_000..10_000_000_000).contains(&(now_ns - arrival_ns)));
 }
 

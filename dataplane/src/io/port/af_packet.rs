@@ -11,8 +11,9 @@ use super::neighbour;
 use super::netlink::{Mac, Netlink};
 use super::packet_receive::PacketReceiver;
 use super::packet_send::{Ends, send, send_singly};
+use super::timestamps::{self, Timestamps};
 use super::view::{View, ViewError, view_own};
-use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
+use super::{InvariantCrc, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{packet_socket, path};
 use crate::io::socket;
 use crate::roce::Frame;
@@ -32,6 +33,7 @@ pub struct PacketPort {
     queue: BurstQueue,
     counters: PortCounters,
     has_segmentation: bool,
+    timestamps: Timestamps,
     _guard: UdpSocket,
 }
 
@@ -44,6 +46,11 @@ impl PacketPort {
         let next_hops = next_hops(spec, &interface)?;
         let socket = packet_socket::open(&interface, spec.address)
             .map_err(|source| PortError::system(spec, "packet socket", source))?;
+        let timestamps = timestamps::of_interface(&interface);
+        if timestamps == Timestamps::Hardware {
+            timestamps::tell_adapter_times(&socket)
+                .map_err(|source| PortError::system(spec, "SO_TIMESTAMPING", source))?;
+        }
         let refused = |source| PortError::system(spec, "asking the kernel for a limit", source);
         let allowed = Netlink::open().and_then(|mut kernel| kernel.max_segments(&interface));
         let most = allowed.map_err(refused)?.min(spec.max_burst_packets.into());
@@ -56,6 +63,7 @@ impl PacketPort {
             queue: BurstQueue::new(most),
             counters: PortCounters::default(),
             has_segmentation: most > 1,
+            timestamps,
             _guard: guard,
         })
     }
@@ -95,7 +103,12 @@ impl Port for PacketPort {
             has_coalescing: true,
             has_ecn: true,
             carries_ethernet_header: false,
-            has_timestamps: true,
+            invariant_crc: InvariantCrc::Sender,
+            timestamps: self.timestamps,
+            max_burst_packets: self.queue.max_segments() as u32,
+            queues: 0,
+            xdp_mode: None,
+            has_zero_copy: false,
             has_identification: true,
         }
     }

@@ -128,6 +128,11 @@ impl BurstQueue {
         });
     }
 
+    /// Datagrams per burst at most.
+    pub fn max_segments(&self) -> usize {
+        self.max_segments
+    }
+
     /// Datagrams per burst at most, from now on.
     pub fn limit_segments(&mut self, max_segments: usize) {
         self.max_segments = max_segments.clamp(1, MAX_SEGMENTS);

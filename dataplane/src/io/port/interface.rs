@@ -89,27 +89,50 @@ fn describe(name: &str) -> io::Result<Interface> {
     Ok(Interface { name: name.into(), index, mtu_bytes: mtu as u32, mac })
 }
 
-/// Queues among which an interface spreads what it receives.
-pub fn receive_queues(interface: &Interface) -> io::Result<u32> {
+/// Queues of an interface's driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Among which it spreads what it receives.
+    pub receive: u32,
+    /// From which it sends.
+    pub transmit: u32,
+}
+
+/// The queues of an interface.
+pub fn queues(interface: &Interface) -> io::Result<Queues> {
     // Source: `struct ethtool_channels`, Linux `include/uapi/linux/ethtool.h`.
     const GET_CHANNELS: u32 = 0x3C;
     const RECEIVE: usize = 5;
+    const TRANSMIT: usize = 6;
     const COMBINED: usize = 8;
     let mut channels = [0u32; 9];
     channels[0] = GET_CHANNELS;
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let mut about = named(&interface.name);
-    about.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
-    // SAFETY: the socket is open, and the request reads and writes an `ifreq` that leads to the
-    // structure of this command.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut about) };
-    let error = io::Error::last_os_error();
-    match (result, error.raw_os_error()) {
-        (0.., _) => Ok(channels[RECEIVE] + channels[COMBINED]),
+    match request(interface, libc::SIOCETHTOOL, &mut channels) {
+        Ok(()) => Ok(Queues {
+            receive: channels[RECEIVE] + channels[COMBINED],
+            transmit: channels[TRANSMIT] + channels[COMBINED],
+        }),
         // A driver without channels has one queue.
-        (_, Some(libc::EOPNOTSUPP)) => Ok(1),
-        _ => Err(error),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            Ok(Queues { receive: 1, transmit: 1 })
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Ask an interface's driver for what stands in `about`, a structure that begins as the request wants.
+pub(super) fn request<T>(
+    interface: &Interface,
+    request: libc::Ioctl,
+    about: &mut T,
+) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let mut named = named(&interface.name);
+    named.ifr_ifru.ifru_data = (about as *mut T).cast();
+    // SAFETY: the socket is open, and the request reads and writes an `ifreq` that leads to the
+    // structure of this request.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &mut named) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn named(name: &str) -> libc::ifreq {

@@ -7,6 +7,7 @@
 //! * [`namespace`]: opening in another network namespace.
 //! * [`neighbour`]: MAC addresses of next hops.
 //! * [`path`]: whether destinations are reachable, and how large packets may be.
+//! * [`timestamps`]: where the time of an arrival is taken.
 //! * [`xdp`]: frames in memory shared with the kernel.
 //! * [`view`]: the fields of a raw frame that drivers look at.
 //!
@@ -22,12 +23,14 @@ mod packet_receive;
 mod packet_send;
 mod packet_socket;
 pub mod path;
+pub mod timestamps;
 pub mod udp;
 mod udp_receive;
 mod udp_send;
 pub mod view;
 pub mod xdp;
 
+use super::clock::KernelTime;
 use crate::io::verbs::VerbsError;
 use crate::roce::Frame;
 use serde::Deserialize;
@@ -35,6 +38,7 @@ use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
+use timestamps::Timestamps;
 
 /// The drivers that open ports.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -61,6 +65,17 @@ pub enum XdpMode {
     Native,
     /// In the kernel's common receive path.
     Generic,
+}
+
+impl XdpMode {
+    /// As in lab files.
+    pub fn name(self) -> &'static str {
+        match self {
+            XdpMode::Any => "any",
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
+        }
+    }
 }
 
 impl fmt::Display for DriverName {
@@ -112,6 +127,26 @@ fn most_packets() -> u16 {
     burst::MAX_SEGMENTS as u16
 }
 
+/// Who computes the RoCEv2 ICRC of what is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvariantCrc {
+    /// We do.
+    #[default]
+    Sender,
+    /// The adapter does.
+    Hardware,
+}
+
+impl InvariantCrc {
+    /// As in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            InvariantCrc::Sender => "sender",
+            InvariantCrc::Hardware => "hardware",
+        }
+    }
+}
+
 /// What an open port can do: probed, never guessed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCapabilities {
@@ -125,8 +160,18 @@ pub struct PortCapabilities {
     pub has_ecn: bool,
     /// Whole frames are given and taken, Ethernet header included.
     pub carries_ethernet_header: bool,
-    /// Arrivals have a time of the kernel's.
-    pub has_timestamps: bool,
+    /// Who computes the ICRC of what is sent.
+    pub invariant_crc: InvariantCrc,
+    /// Where the time of an arrival is taken.
+    pub timestamps: Timestamps,
+    /// Packets that are given to the kernel as one, at most.
+    pub max_burst_packets: u32,
+    /// Queues of the interface that are served; 0 if the kernel's network stack serves them.
+    pub queues: u32,
+    /// Where the XDP program runs: natively or generically; `None` without one.
+    pub xdp_mode: Option<XdpMode>,
+    /// The adapter reads and writes the port's memory itself.
+    pub has_zero_copy: bool,
     /// The receiver sees the IP identification; of packets that are handed out as one, that of the
     /// first. Without it the ICRC covers 16 bits less.
     pub has_identification: bool,
@@ -155,6 +200,10 @@ pub struct PortCounters {
     pub receive_overflows: u64,
     /// Frames that were cut, or not for this port.
     pub misaddressed: u64,
+    /// Frames of whose arrival nobody told the time.
+    pub untimed_frames: u64,
+    /// Queues of the interface by which frames came, of those that are served.
+    pub queues_used: u64,
 }
 
 /// A frame that came.
@@ -165,8 +214,8 @@ pub struct Received<'a> {
     pub bytes: &'a mut [u8],
     /// The IP identification is the one that the sender gave, not a guess.
     pub is_identified: bool,
-    /// When the kernel took it, CLOCK_REALTIME; `None` if it did not say.
-    pub realtime_ns: Option<u64>,
+    /// When it came, by the clock that [`PortCapabilities::timestamps`] names; `None` if nobody said.
+    pub kernel_time: Option<KernelTime>,
 }
 
 /// An open port. Nothing blocks; what is not sent at once waits for the next [`Port::flush`].

@@ -5,8 +5,10 @@
 //! part, over the end of the part before, which has been looked at by then.
 #![allow(unsafe_code)]
 
-use super::super::receive_call::{realtime_ns, receive_waiting};
+use super::super::clock::KernelTime;
+use super::super::receive_call::{receive_waiting, times};
 use super::packet_send::{GSO_UDP_L4, VNET_BYTES};
+use super::timestamps::AdapterClock;
 use super::view::{View, view};
 use super::{PortCounters, Received};
 use crate::roce::layout::HEADERS_BYTES;
@@ -19,8 +21,8 @@ use std::os::fd::BorrowedFd;
 /// Buffers of one call. Each may hold a whole burst.
 const BUFFERS: usize = 16;
 const BUFFER_BYTES: usize = VNET_BYTES + 65_536 + 64;
-/// Room for one control message: the time of arrival.
-const CONTROL_BYTES: usize = 64;
+/// Room for two control messages: the times of arrival, the kernel's and the adapter's.
+const CONTROL_BYTES: usize = 128;
 
 /// Buffers for one call; addresses in it stay valid when it moves, because they point to the heap.
 pub struct PacketReceiver {
@@ -28,6 +30,7 @@ pub struct PacketReceiver {
     controls: Box<[[u64; CONTROL_BYTES / 8]]>,
     _slices: Box<[libc::iovec]>,
     calls: Box<[libc::mmsghdr]>,
+    clock: AdapterClock,
 }
 
 // SAFETY: the pointers in `calls` and `_slices` lead only into the heap blocks that the same value
@@ -50,7 +53,7 @@ impl PacketReceiver {
             call.msg_hdr.msg_iovlen = 1;
             call.msg_hdr.msg_control = controls[index].as_mut_ptr().cast();
         }
-        Self { bytes, controls, _slices: slices, calls }
+        Self { bytes, controls, _slices: slices, calls, clock: AdapterClock::default() }
     }
 
     /// Take what waits, at most [`BUFFERS`] buffers; how many frames came.
@@ -65,10 +68,10 @@ impl PacketReceiver {
             let length = self.calls[index].msg_len as usize;
             let is_cut = self.calls[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             let control_bytes = self.calls[index].msg_hdr.msg_controllen;
-            let realtime_ns = realtime_ns(&self.controls[index], control_bytes);
+            let kernel_time = self.clock.kernel_time(times(&self.controls[index], control_bytes));
             let start = index * BUFFER_BYTES;
             let buffer = &mut self.bytes[start..start + length.min(BUFFER_BYTES)];
-            if is_cut || !hand_out(buffer, realtime_ns, counters, take) {
+            if is_cut || !hand_out(buffer, kernel_time, counters, take) {
                 counters.misaddressed += 1;
             }
         }
@@ -87,7 +90,7 @@ impl PacketReceiver {
 /// Hand out the frames of a buffer; false if it is none of ours.
 fn hand_out(
     buffer: &mut [u8],
-    realtime_ns: Option<u64>,
+    kernel_time: Option<KernelTime>,
     counters: &mut PortCounters,
     take: &mut dyn FnMut(Received<'_>),
 ) -> bool {
@@ -101,7 +104,7 @@ fn hand_out(
     if !is_together {
         counters.frames_received += 1;
         counters.bytes_received += frame.len() as u64;
-        take(Received { bytes: frame, is_identified: true, realtime_ns });
+        take(Received { bytes: frame, is_identified: true, kernel_time });
         return true;
     }
     let Some(whole) = view(frame) else { return false };
@@ -126,7 +129,7 @@ fn hand_out(
         part[..HEADERS_BYTES].copy_from_slice(&headers.with(identification));
         counters.frames_received += 1;
         counters.bytes_received += part.len() as u64;
-        take(Received { bytes: part, is_identified: false, realtime_ns });
+        take(Received { bytes: part, is_identified: false, kernel_time });
     }
     true
 }

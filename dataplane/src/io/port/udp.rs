@@ -9,10 +9,11 @@
 //! A source port is a socket of its own, because that is what ECMP hashes.
 
 use super::burst::{Burst, BurstQueue};
+use super::timestamps::{self, Timestamps};
 use super::udp_receive::UdpReceiver;
 use super::udp_send::{send, send_singly};
 use super::view::{View, ViewError, view_own};
-use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
+use super::{InvariantCrc, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{interface, path};
 use crate::io::socket;
 use crate::roce::Frame;
@@ -56,21 +57,33 @@ impl UdpPort {
         let (sending, socket_of) = senders(spec)?;
         let has_segmentation = sending.first().is_some_and(can_segment);
         let most = if has_segmentation { spec.max_burst_packets } else { 1 };
-        let mtu_bytes = interface::of_port(spec)?.mtu_bytes.min(MAX_IP_PACKET_BYTES);
+        let interface = interface::of_port(spec)?;
+        let timestamps = timestamps::of_interface(&interface);
+        if timestamps == Timestamps::Hardware {
+            timestamps::tell_adapter_times(&receiving)
+                .map_err(|source| PortError::system(spec, "SO_TIMESTAMPING", source))?;
+        }
+        let mtu_bytes = interface.mtu_bytes.min(MAX_IP_PACKET_BYTES);
+        let queue = BurstQueue::new(most.into());
         Ok(Self {
             address: spec.address,
             receiver: UdpReceiver::new(spec.address),
             receiving,
             sending,
             socket_of,
-            queue: BurstQueue::new(most.into()),
+            queue,
             capabilities: PortCapabilities {
                 max_frame_bytes: mtu_bytes + ETHERNET_BYTES as u32,
                 has_segmentation,
                 has_coalescing,
                 has_ecn: true,
                 carries_ethernet_header: false,
-                has_timestamps: true,
+                invariant_crc: InvariantCrc::Sender,
+                timestamps,
+                max_burst_packets: 0,
+                queues: 0,
+                xdp_mode: None,
+                has_zero_copy: false,
                 has_identification: false,
             },
             counters: PortCounters::default(),
@@ -130,7 +143,8 @@ impl Port for UdpPort {
     }
 
     fn capabilities(&self) -> PortCapabilities {
-        self.capabilities.clone()
+        let max_burst_packets = self.queue.max_segments() as u32;
+        PortCapabilities { max_burst_packets, ..self.capabilities.clone() }
     }
 
     fn push(&mut self, frame: &mut Frame) {

@@ -4,8 +4,10 @@
 //! of the one before it, which has been looked at by then: no payload is copied.
 #![allow(unsafe_code)]
 
-use super::super::receive_call::receive_waiting;
+use super::super::clock::KernelTime;
+use super::super::receive_call::{receive_waiting, times};
 use super::Received;
+use super::timestamps::AdapterClock;
 use crate::roce::layout::{BTH_BYTES, HEADERS_BYTES, ICRC_BYTES};
 use crate::roce::packet::Ecn;
 use crate::roce::{Headers, Packet};
@@ -18,8 +20,8 @@ use std::os::fd::BorrowedFd;
 const BUFFERS: usize = 8;
 /// Longest that the kernel coalesces, and the headers before the first datagram.
 const BUFFER_BYTES: usize = HEADERS_BYTES + 65_536;
-/// Room for three control messages: time of arrival, traffic class, segment length.
-const CONTROL_BYTES: usize = 128;
+/// Room for four control messages: times of arrival, traffic class, segment length.
+const CONTROL_BYTES: usize = 192;
 
 /// What one buffer holds.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,7 @@ struct Burst {
     bytes: usize,
     /// Length of all datagrams but the last.
     segment_bytes: usize,
-    realtime_ns: Option<u64>,
+    kernel_time: Option<KernelTime>,
 }
 
 /// What a call of [`UdpReceiver::receive`] did.
@@ -50,9 +52,10 @@ pub struct Taken {
 pub struct UdpReceiver {
     bytes: Box<[u8]>,
     names: Box<[libc::sockaddr_in]>,
-    _controls: Box<[[u64; CONTROL_BYTES / 8]]>,
+    controls: Box<[[u64; CONTROL_BYTES / 8]]>,
     _slices: Box<[libc::iovec]>,
     calls: Box<[libc::mmsghdr]>,
+    clock: AdapterClock,
     address: u32,
 }
 
@@ -80,7 +83,8 @@ impl UdpReceiver {
             call.msg_hdr.msg_iovlen = 1;
             call.msg_hdr.msg_control = controls[index].as_mut_ptr().cast();
         }
-        Self { bytes, names, _controls: controls, _slices: slices, calls, address: address.into() }
+        let (clock, address) = (AdapterClock::default(), address.into());
+        Self { bytes, names, controls, _slices: slices, calls, clock, address }
     }
 
     /// Take what waits, at most [`BUFFERS`] buffers.
@@ -110,9 +114,10 @@ impl UdpReceiver {
     }
 
     /// What the kernel says of a buffer; `None` if it is cut.
-    fn burst(&self, index: usize) -> Option<Burst> {
+    fn burst(&mut self, index: usize) -> Option<Burst> {
         let call = &self.calls[index];
         let bytes = call.msg_len as usize;
+        let times = times(&self.controls[index], call.msg_hdr.msg_controllen);
         let is_cut = call.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
         let name = &self.names[index];
         let mut burst = Burst {
@@ -121,7 +126,7 @@ impl UdpReceiver {
             traffic_class: 0,
             bytes,
             segment_bytes: bytes,
-            realtime_ns: None,
+            kernel_time: self.clock.kernel_time(times),
         };
         read_control(&call.msg_hdr, &mut burst);
         (!is_cut && burst.segment_bytes >= BTH_BYTES + ICRC_BYTES).then_some(burst)
@@ -157,13 +162,13 @@ impl UdpReceiver {
             frame[..HEADERS_BYTES].copy_from_slice(&headers.with(place as u16));
             taken.datagrams += 1;
             taken.bytes += frame.len() as u64;
-            let realtime_ns = burst.realtime_ns;
-            take(Received { bytes: frame, is_identified: false, realtime_ns });
+            let kernel_time = burst.kernel_time;
+            take(Received { bytes: frame, is_identified: false, kernel_time });
         }
     }
 }
 
-/// Read the control messages of a call.
+/// Read the control messages of a call, but for the times of arrival.
 fn read_control(header: &libc::msghdr, burst: &mut Burst) {
     // SAFETY: the kernel has filled the control buffer with whole messages up to `msg_controllen`,
     // and these functions stay within it.
@@ -173,12 +178,6 @@ fn read_control(header: &libc::msghdr, burst: &mut Burst) {
         let (level, kind, data) =
             unsafe { ((*message).cmsg_level, (*message).cmsg_type, libc::CMSG_DATA(message)) };
         match (level, kind) {
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: the kernel's message of this type holds a `timespec`.
-                let time: libc::timespec =
-                    unsafe { data.cast::<libc::timespec>().read_unaligned() };
-                burst.realtime_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-            }
             (libc::SOL_IP, libc::IP_TOS) => {
                 // SAFETY: the kernel's message of this type holds a byte.
                 burst.traffic_class = unsafe { data.read() };

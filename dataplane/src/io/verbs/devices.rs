@@ -5,7 +5,7 @@ use super::flow::Target;
 use super::nic::{DeviceNic, WriteCounters};
 use crate::config::{JobConfig, TransportConfig};
 use crate::engine::nic::{DeviceEvent, DeviceRequest, PairPlan};
-use crate::io::port::{PortError, PortSpec};
+use crate::io::port::{InvariantCrc, PortCapabilities, PortError, PortSpec};
 use crate::roce::RemoteMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -172,6 +172,19 @@ impl Devices {
                 device.poll(|pair, event| take(entry.nic, pair, event));
             }
         }
+    }
+
+    /// NIC, how its device was opened, and what every device does: it cuts messages into packets,
+    /// computes the ICRC, and reads and writes the memory itself. Frames are its own affair.
+    pub fn open_devices(&self) -> impl Iterator<Item = (u32, &PortSpec, PortCapabilities)> {
+        let can = PortCapabilities {
+            has_segmentation: true,
+            has_zero_copy: true,
+            invariant_crc: InvariantCrc::Hardware,
+            ..PortCapabilities::default()
+        };
+        let open = self.entries.iter().filter(|entry| entry.device.is_some());
+        open.map(move |entry| (entry.nic, &entry.spec, can.clone()))
     }
 
     /// NIC and what went through it.

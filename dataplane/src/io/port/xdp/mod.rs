@@ -1,32 +1,42 @@
 //! `af_xdp`: whole frames in memory that is shared with the kernel, past most of its network stack.
-//! Needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and the first queue of an interface.
+//! Needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
 //!
-//! A program of ours hands it the RoCEv2 frames for its address; everything else goes on its way.
-//! Frames longer than a chunk of memory, as those of a RoCEv2 MTU of 4096, are in two parts.
+//! A program of ours hands it the RoCEv2 frames for its address, with the time at which it saw them;
+//! everything else goes on its way. Frames longer than a chunk of memory, as those of a RoCEv2 MTU of
+//! 4096, are in two parts. Each queue of the interface has a socket; what a flow sends goes by one of
+//! them, chosen by its source port.
 
 mod program;
+mod queue;
 mod rings;
+mod socket;
 
 use super::af_packet::{guard, next_hops};
 use super::burst::Flow;
-use super::interface::{self, Interface};
+use super::interface::{self, Interface, Queues};
 use super::netlink::Mac;
 use super::packet_send::{Ends, put_header};
+use super::timestamps::Timestamps;
 use super::view::{View, ViewError, view_own};
-use super::{Port, PortCapabilities, PortCounters, PortError, PortSpec, Received, XdpMode, path};
+use super::{
+    InvariantCrc, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received, XdpMode,
+    path,
+};
+use crate::io::clock::KernelTime;
+use crate::io::poll::Poll;
 use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES};
 use crate::roce::{Frame, encode};
-use program::{Attached, Mode};
-use rings::{CHUNK_BYTES, XdpOptions, XdpSocket};
+use program::{Attached, MAX_QUEUES, Mode};
+use queue::Queue;
+use socket::{CHUNK_BYTES, XdpOptions, XdpSocket};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The only queue that is served.
-const QUEUE: u32 = 0;
-/// Frames taken in one call.
-const BATCH: usize = 64;
+/// Entries of the rings of all queues together, and of one at least.
+const RING_ENTRIES: u32 = 2048;
+const LEAST_RING_ENTRIES: u32 = 256;
 /// The kernel keeps so much of a received chunk for itself. Source: `XDP_PACKET_HEADROOM`.
 const HEADROOM_BYTES: usize = 256;
 
@@ -36,57 +46,58 @@ pub struct XdpPort {
     interface: Interface,
     next_hops: BTreeMap<Ipv4Addr, Mac>,
     // Before the program: a socket that is closed leaves the program's map by itself.
-    socket: XdpSocket,
-    _attached: Attached,
+    queues: Vec<Queue>,
+    /// Of `queues` the first so many send.
+    senders: usize,
+    /// Of several queues.
+    poll: Option<Poll>,
+    /// The queue that is looked at first.
+    first: usize,
+    attached: Attached,
     _guard: UdpSocket,
-    /// Frames that wait for room, one behind the other.
-    bytes: Vec<u8>,
-    /// End of each in `bytes`.
-    ends: Vec<usize>,
-    /// Frames of `ends` that have gone.
-    sent: usize,
-    whole: Vec<u8>,
-    /// The kernel has not been told of the last frames.
-    is_pushed: bool,
     counters: PortCounters,
 }
 
 impl XdpPort {
-    /// Open the socket and attach the program.
+    /// Open the sockets and attach the program.
     pub fn open(spec: &PortSpec) -> Result<Self, PortError> {
         let interface = interface::of_port(spec)?;
-        check_queues(spec, &interface)?;
+        let served = queues_of(spec, &interface)?;
         let guard = guard(spec)?;
         path::check(spec)?;
         let next_hops = next_hops(spec, &interface)?;
-        let has_parts =
-            interface.mtu_bytes as usize + ETHERNET_BYTES + HEADROOM_BYTES > CHUNK_BYTES;
-        let options = XdpOptions {
-            interface: interface.index,
-            queue: QUEUE,
-            has_parts,
-            busy_poll_us: spec.busy_poll_us,
-        };
         let attached = attach(spec, &interface)?;
-        let socket = XdpSocket::open(options)
-            .map_err(|source| PortError::system(spec, "AF_XDP socket", source))?;
-        attached
-            .set_socket(QUEUE, socket.as_fd())
-            .map_err(|source| PortError::system(spec, "the XDP program's map", source))?;
+        let (mut queues, mut poll) = (Vec::new(), None);
+        for number in 0..served.receive {
+            queues.push(Queue::new(open_queue(
+                spec,
+                &interface,
+                &attached,
+                number,
+                served.receive,
+            )?));
+        }
+        if queues.len() > 1 {
+            let all = poll_all(&queues);
+            poll = Some(all.map_err(|source| PortError::system(spec, "waiting", source))?);
+        }
         Ok(Self {
             address: spec.address,
             interface,
             next_hops,
-            socket,
-            _attached: attached,
+            queues,
+            senders: served.transmit.clamp(1, served.receive) as usize,
+            poll,
+            first: 0,
+            attached,
             _guard: guard,
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            sent: 0,
-            whole: Vec::new(),
-            is_pushed: false,
             counters: PortCounters::default(),
         })
+    }
+
+    /// The queue of a flow.
+    fn queue_of(&self, source_port: u16) -> usize {
+        usize::from(source_port) % self.senders
     }
 
     /// Address and MAC addresses of a flow's frames.
@@ -95,32 +106,62 @@ impl XdpPort {
         Some(Ends { address: self.address, mac: self.interface.mac, next_hop })
     }
 
-    fn count_sent(&mut self, bytes: usize) {
-        self.counters.frames_sent += 1;
-        self.counters.bytes_sent += bytes as u64;
-        self.is_pushed = true;
-    }
-
     fn max_frame_bytes(&self) -> u32 {
         self.interface.mtu_bytes + ETHERNET_BYTES as u32
     }
 }
 
-/// Frames on another queue than ours would be lost unseen.
-fn check_queues(spec: &PortSpec, interface: &Interface) -> Result<(), PortError> {
+/// The queues to be served: all by which frames may come.
+fn queues_of(spec: &PortSpec, interface: &Interface) -> Result<Queues, PortError> {
     let what = || format!("queues of {}", interface.name);
-    let queues = interface::receive_queues(interface)
-        .map_err(|source| PortError::system(spec, what(), source))?;
-    if queues <= 1 {
-        return Ok(());
+    let queues =
+        interface::queues(interface).map_err(|source| PortError::system(spec, what(), source))?;
+    if queues.receive <= MAX_QUEUES {
+        return Ok(Queues { receive: queues.receive.max(1), ..queues });
     }
+    let many =
+        format!("there are {} for what is received, {MAX_QUEUES} can be served", queues.receive);
     Err(PortError::System {
         driver: spec.driver,
         address: spec.address,
         what: what(),
-        source: io::Error::other(format!("there are {queues} for what is received, one is served")),
-        remedy: "leave one: ethtool -L INTERFACE combined 1, or rx 1",
+        source: io::Error::other(many),
+        remedy: "leave fewer: ethtool -L INTERFACE combined 16, or rx 16",
     })
+}
+
+/// A socket on one of `count` queues, in the program's map.
+fn open_queue(
+    spec: &PortSpec,
+    interface: &Interface,
+    attached: &Attached,
+    number: u32,
+    count: u32,
+) -> Result<XdpSocket, PortError> {
+    let longest_bytes = interface.mtu_bytes as usize + ETHERNET_BYTES + HEADROOM_BYTES;
+    let options = XdpOptions {
+        interface: interface.index,
+        queue: number,
+        ring_entries: (RING_ENTRIES / count.next_power_of_two()).max(LEAST_RING_ENTRIES),
+        has_parts: longest_bytes > CHUNK_BYTES,
+        busy_poll_us: spec.busy_poll_us,
+    };
+    let refused = |what: &str| {
+        let what = format!("{what}, queue {number} of {}", interface.name);
+        move |source| PortError::system(spec, what, source)
+    };
+    let socket = XdpSocket::open(options).map_err(refused("AF_XDP socket"))?;
+    attached.set_socket(number, socket.as_fd()).map_err(refused("the XDP program's map"))?;
+    Ok(socket)
+}
+
+/// What can be read when any queue can.
+fn poll_all(queues: &[Queue]) -> io::Result<Poll> {
+    let poll = Poll::new()?;
+    for (number, queue) in queues.iter().enumerate() {
+        poll.add(queue.socket.as_fd(), number as u32)?;
+    }
+    Ok(poll)
 }
 
 /// Attach the program in the wanted mode; natively if possible when the choice is ours.
@@ -151,7 +192,7 @@ fn refused(spec: &PortSpec, interface: &Interface, source: io::Error) -> PortErr
 
 impl Port for XdpPort {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.poll.as_ref().map_or_else(|| self.queues[0].socket.as_fd(), AsFd::as_fd)
     }
 
     fn capabilities(&self) -> PortCapabilities {
@@ -161,7 +202,12 @@ impl Port for XdpPort {
             has_coalescing: false,
             has_ecn: true,
             carries_ethernet_header: false,
-            has_timestamps: false,
+            invariant_crc: InvariantCrc::Sender,
+            timestamps: Timestamps::Kernel,
+            max_burst_packets: 1,
+            queues: self.queues.len() as u32,
+            xdp_mode: Some(self.attached.mode().into()),
+            has_zero_copy: self.queues.iter().all(|queue| queue.socket.has_zero_copy()),
             has_identification: true,
         }
     }
@@ -172,8 +218,8 @@ impl Port for XdpPort {
             self.counters.send_errors += 1;
             return;
         };
-        encode(frame, ends.mac, ends.next_hop, &mut self.bytes);
-        self.ends.push(self.bytes.len());
+        let queue = self.queue_of(packet.source_port);
+        self.queues[queue].append(|bytes| encode(frame, ends.mac, ends.next_hop, bytes));
     }
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
@@ -196,65 +242,41 @@ impl Port for XdpPort {
         };
         let mut header = [0; HEADERS_BYTES];
         put_header(&mut header, &ends, flow, view.identification, view.datagram.len());
-        if self.waiting() == 0 && self.socket.push(&header, view.datagram) {
-            self.count_sent(header.len() + view.datagram.len());
-            return Ok(());
-        }
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(view.datagram);
-        self.ends.push(self.bytes.len());
+        let queue = self.queue_of(flow.source_port);
+        self.queues[queue].push(&header, view.datagram, &mut self.counters);
         Ok(())
     }
 
     fn waiting(&self) -> usize {
-        self.ends.len() - self.sent
+        self.queues.iter().map(Queue::waiting).sum()
     }
 
     fn flush(&mut self) -> bool {
-        loop {
-            let (first, mut start) =
-                (self.sent, if self.sent == 0 { 0 } else { self.ends[self.sent - 1] });
-            while let Some(&end) = self.ends.get(self.sent) {
-                if !self.socket.push(&self.bytes[start..end], &[]) {
-                    break;
-                }
-                self.count_sent(end - start);
-                self.sent += 1;
-                start = end;
-            }
-            self.counters.bursts_sent += u64::from(std::mem::take(&mut self.is_pushed));
-            let is_waiting = match self.socket.flush() {
-                Ok(is_waiting) => is_waiting,
-                Err(_) => {
-                    self.counters.send_errors += 1;
-                    false
-                }
-            };
-            if self.sent == self.ends.len() {
-                self.bytes.clear();
-                self.ends.clear();
-                self.sent = 0;
-                return is_waiting;
-            }
-            if self.sent == first {
-                self.counters.send_stalls += 1;
-                return true;
-            }
+        let mut is_waiting = false;
+        for queue in &mut self.queues[..self.senders] {
+            is_waiting |= queue.flush(&mut self.counters);
         }
+        is_waiting
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Received<'_>)) -> usize {
-        let Self { socket, whole, counters, .. } = self;
-        let frames = socket.receive(BATCH, whole, &mut |bytes| {
-            counters.bytes_received += bytes.len() as u64;
-            take(Received { bytes, is_identified: true, realtime_ns: None });
-        });
-        counters.frames_received += frames as u64;
-        counters.bursts_received += u64::from(frames > 0);
+        let count = self.queues.len();
+        let mut frames = 0;
+        // Each time another queue is the first, so that none waits for all others.
+        for place in 0..count {
+            let queue = &mut self.queues[(self.first + place) % count];
+            frames += queue.receive(&mut self.counters, &mut |bytes, time_ns| {
+                let kernel_time = time_ns.map(KernelTime::Monotonic);
+                take(Received { bytes, is_identified: true, kernel_time });
+            });
+        }
+        self.first = (self.first + 1) % count;
         frames
     }
 
     fn counters(&self) -> PortCounters {
-        PortCounters { receive_overflows: self.socket.dropped(), ..self.counters }
+        let used = self.queues.iter().filter(|queue| queue.is_used).count();
+        let receive_overflows = self.queues.iter().map(|queue| queue.socket.dropped()).sum();
+        PortCounters { receive_overflows, queues_used: used as u64, ..self.counters }
     }
 }

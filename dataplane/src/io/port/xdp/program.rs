@@ -1,9 +1,11 @@
-//! The XDP program that hands RoCEv2 frames to a socket, its map, and its attachment.
+//! The XDP program that hands RoCEv2 frames to the socket of their queue with the time at which it
+//! saw them, its map, and its attachment.
 //!
 //! Source of numbers and layouts: Linux `include/uapi/linux/bpf.h`. All of it goes with its
 //! descriptors, so that nothing is left on an interface when the process ends, however it ends.
 #![allow(unsafe_code)]
 
+use super::super::XdpMode;
 use crate::roce::layout::{HEADERS_BYTES, ROCE_PORT};
 use std::io;
 use std::net::Ipv4Addr;
@@ -18,10 +20,17 @@ const PROGRAM_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 /// The program understands frames in several parts.
 const HAS_FRAGMENTS: u32 = 1 << 5;
+const KTIME_GET_NS: i32 = 5;
 const REDIRECT_MAP: i32 = 51;
+const ADJUST_META: i32 = 54;
 const PASS: i32 = 2;
 /// Queues that a map has a place for.
-const QUEUES: u32 = 64;
+pub const MAX_QUEUES: u32 = 64;
+/// What the program writes before a frame: CLOCK_MONOTONIC in nanoseconds, and a mark. A driver that
+/// has no room for it leaves both out.
+pub const META_BYTES: usize = 16;
+/// Tells a time from what else may stand before a frame.
+pub const MARK: u64 = 0x7277_7469_6D65_6E73;
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +39,15 @@ pub enum Mode {
     Native,
     /// In the kernel's common receive path.
     Generic,
+}
+
+impl From<Mode> for XdpMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Native => XdpMode::Native,
+            Mode::Generic => XdpMode::Generic,
+        }
+    }
 }
 
 impl Mode {
@@ -48,6 +66,7 @@ pub struct Attached {
     _link: OwnedFd,
     _program: OwnedFd,
     map: OwnedFd,
+    mode: Mode,
 }
 
 impl Attached {
@@ -58,7 +77,12 @@ impl Attached {
         // prog_fd, target_ifindex, attach_type, flags
         let attributes = [program.as_raw_fd() as u32, interface, ATTACH_XDP, mode.flags()];
         let link = descriptor(LINK_CREATE, &words(&attributes))?;
-        Ok(Self { _link: link, _program: program, map })
+        Ok(Self { _link: link, _program: program, map, mode })
+    }
+
+    /// Where the program runs.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Hand the frames of a queue to a socket.
@@ -76,7 +100,7 @@ impl Attached {
 
 fn create_map() -> io::Result<OwnedFd> {
     // map_type, key_size, value_size, max_entries
-    descriptor(MAP_CREATE, &words(&[MAP_TYPE_XSKMAP, 4, 4, QUEUES]))
+    descriptor(MAP_CREATE, &words(&[MAP_TYPE_XSKMAP, 4, 4, MAX_QUEUES]))
 }
 
 fn load(instructions: &[u64]) -> io::Result<OwnedFd> {
@@ -115,6 +139,9 @@ fn call(command: libc::c_long, attributes: &[u8]) -> io::Result<libc::c_int> {
 /// if data + 42 > data_end: pass
 /// if type != IPv4 or version and length != 0x45 or protocol != UDP: pass
 /// if destination != address or UDP port != 4791: pass
+/// if adjust_meta(context, -16) == 0:
+///     r2 = data; r7 = data_meta
+///     if r7 + 16 <= r2: r7[0] = ktime_get_ns(); r7[1] = MARK
 /// return redirect_map(map, queue, PASS)
 /// ```
 fn instructions(address: Ipv4Addr, map: libc::c_int) -> Vec<u64> {
@@ -144,8 +171,9 @@ fn instructions(address: Ipv4Addr, map: libc::c_int) -> Vec<u64> {
         // A 32-bit comparison, since the address may have its highest bit set.
         program.push(encoded(JUMP32_UNEQUAL_VALUE, 4, 0, to_pass(program.len()), value));
     }
+    program.extend(stamping());
     program.extend([
-        encoded(LOAD_MAP, 1, 1, 0, map),
+        encoded(LOAD_WIDE, 1, 1, 0, map),
         0,
         encoded(LOAD_WORD, 2, 6, 16, 0),
         encoded(MOVE_VALUE, 3, 0, 0, PASS),
@@ -157,18 +185,46 @@ fn instructions(address: Ipv4Addr, map: libc::c_int) -> Vec<u64> {
     program
 }
 
-/// Index of the instruction that lets a frame pass.
-const PASS_AT: usize = 22;
+/// Write the time before the frame that `r6` describes, if there is room.
+fn stamping() -> [u64; STAMPING] {
+    let meta_bytes = META_BYTES as i32;
+    let (low, high) = (MARK as u32 as i32, (MARK >> 32) as u32 as i32);
+    let to_end = |from: usize| (STAMPING - from - 1) as i16;
+    [
+        encoded(MOVE_REGISTER, 1, 6, 0, 0),
+        encoded(MOVE_VALUE, 2, 0, 0, -meta_bytes),
+        encoded(CALL, 0, 0, 0, ADJUST_META),
+        encoded(JUMP_UNEQUAL_VALUE, 0, 0, to_end(3), 0),
+        encoded(LOAD_WORD, 2, 6, 0, 0),
+        encoded(LOAD_WORD, 7, 6, 8, 0),
+        encoded(MOVE_REGISTER, 3, 7, 0, 0),
+        encoded(ADD_VALUE, 3, 0, 0, meta_bytes),
+        encoded(JUMP_GREATER_REGISTER, 3, 2, to_end(8), 0),
+        encoded(CALL, 0, 0, 0, KTIME_GET_NS),
+        encoded(STORE_DOUBLE, 7, 0, 0, 0),
+        encoded(LOAD_WIDE, 1, 0, 0, low),
+        encoded(0, 0, 0, 0, high),
+        encoded(STORE_DOUBLE, 7, 1, 8, 0),
+    ]
+}
+
+/// Index of the first instruction of [`stamping`], how many it has, and the index of the instruction
+/// that lets a frame pass.
+const STAMPING_AT: usize = 16;
+const STAMPING: usize = 14;
+const PASS_AT: usize = STAMPING_AT + STAMPING + 6;
 
 const LOAD_WORD: u8 = 0x61;
 const LOAD_HALF: u8 = 0x69;
 const LOAD_BYTE: u8 = 0x71;
-const LOAD_MAP: u8 = 0x18;
+const LOAD_WIDE: u8 = 0x18;
 const MOVE_REGISTER: u8 = 0xBF;
 const MOVE_VALUE: u8 = 0xB7;
 const ADD_VALUE: u8 = 0x07;
 const JUMP_GREATER_REGISTER: u8 = 0x2D;
+const JUMP_UNEQUAL_VALUE: u8 = 0x55;
 const JUMP32_UNEQUAL_VALUE: u8 = 0x56;
+const STORE_DOUBLE: u8 = 0x7B;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
@@ -188,11 +244,23 @@ mod tests {
         let program = instructions(Ipv4Addr::new(198, 18, 0, 1), 3);
         assert_eq!(program[PASS_AT], encoded(MOVE_VALUE, 0, 0, 0, PASS));
         assert_eq!(program.len(), PASS_AT + 2);
-        for (index, instruction) in program.iter().enumerate() {
+        assert_eq!(program[STAMPING_AT..STAMPING_AT + STAMPING], stamping());
+        for (index, instruction) in program.iter().enumerate().take(STAMPING_AT) {
             let bytes = instruction.to_ne_bytes();
             if [JUMP_GREATER_REGISTER, JUMP32_UNEQUAL_VALUE].contains(&bytes[0]) {
                 let offset = i16::from_ne_bytes([bytes[2], bytes[3]]);
                 assert_eq!(index + 1 + offset as usize, PASS_AT);
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_without_room_for_the_time_is_handed_on_without() {
+        for (index, instruction) in stamping().iter().enumerate() {
+            let bytes = instruction.to_ne_bytes();
+            if [JUMP_GREATER_REGISTER, JUMP_UNEQUAL_VALUE].contains(&bytes[0]) {
+                let offset = i16::from_ne_bytes([bytes[2], bytes[3]]);
+                assert_eq!(index + 1 + offset as usize, STAMPING);
             }
         }
     }

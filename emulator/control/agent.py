@@ -19,6 +19,7 @@ from dataplane.errors import InputError
 from emulator.control import columns, topics
 from emulator.control.agent_config import AgentConfig
 from emulator.control.agent_run import AgentRun
+from emulator.control.backoff import Backoff
 from emulator.control.dead_man import DeadMan
 from emulator.control.engine import Engine, EngineFactory, wall_engine
 from emulator.control.messages import (
@@ -56,8 +57,6 @@ _FAREWELL_S: Final = 4.0
 """How long an agent without a controller tries to give its records; its traffic has stopped."""
 _MAX_RUNS: Final = 64
 """Runs that an agent keeps in mind: what dead controllers left on a broker has no end."""
-_FIRST_RETRY_S: Final = 0.1
-_LAST_RETRY_S: Final = 5.0
 
 
 class Agent:
@@ -338,7 +337,7 @@ async def serve(config: AgentConfig, engine_factory: EngineFactory = wall_engine
     """Serve runs until told to end; returns the exit status.
 
     Raises `InputError` when the broker cannot be reached at first; later losses are retried with
-    growing pauses.
+    random pauses, see `Backoff`.
     """
     address = BrokerAddress.parse(
         config.broker.get_secret_value(),
@@ -349,22 +348,30 @@ async def serve(config: AgentConfig, engine_factory: EngineFactory = wall_engine
     agent = Agent(config, engine_factory)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, agent.finished.set)
-    retry_s: float | None = None
+    backoff = Backoff()
+    was_connected = False
     while not agent.finished.is_set():
         try:
             async with connect(
                 address, identifier=f"rankwire-agent-{config.name}", will=agent.will()
             ) as transport:
-                retry_s = _FIRST_RETRY_S
+                was_connected = True
+                connected_s = time.monotonic()
                 await agent.attend(transport)
         except BrokerLost:
             if config.exit_with_controller:
                 break
+            backoff.held(time.monotonic() - connected_s)
         except InputError:
-            if retry_s is None:
+            if not was_connected:
                 raise
-            retry_s = min(2 * retry_s, _LAST_RETRY_S)
-        if retry_s is not None and not agent.finished.is_set():
-            await asyncio.sleep(retry_s)
+        await _pause(agent, backoff)
     await agent.abandon("the agent was told to end, or lost its broker")
     return 0
+
+
+async def _pause(agent: Agent, backoff: Backoff) -> None:
+    """Wait before the next attempt, or until the agent shall end."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(backoff.pause_s()):
+            await agent.finished.wait()

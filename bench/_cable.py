@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["AbsentError", "End", "Sides", "cable", "compiled", "side_by_side"]
+__all__ = [
+    "AbsentError",
+    "End",
+    "Sides",
+    "cable",
+    "compiled",
+    "on_processor",
+    "processors",
+    "side_by_side",
+]
 
 PEERS = Path(__file__).parent / "peers"
 MTU_BYTES = 9000
@@ -96,13 +105,38 @@ def compiled(name: str, directory: Path) -> str:
     return str(program)
 
 
+def processors() -> tuple[int, int]:
+    """Return the processors of a sender and of a receiver: the first two that may be used."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed[0], allowed[min(1, len(allowed) - 1)]
+
+
+@contextmanager
+def on_processor(processor: int) -> Iterator[None]:
+    """Processes that begin inside the block stay on one processor."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def side_by_side(receive: Sequence[str], send: Sequence[str], timeout_s: float) -> Sides:
-    """Run a receiver, and a sender as soon as it is ready; each ends by itself."""
-    receiver = subprocess.Popen(receive, stdout=subprocess.PIPE, text=True)
+    """Run a receiver, and a sender as soon as it is ready, on a processor each.
+
+    Both end by themselves.
+    """
+    senders, receivers = processors()
+    with on_processor(receivers):
+        receiver = subprocess.Popen(receive, stdout=subprocess.PIPE, text=True)
     try:
         if receiver.stdout is None or "ready" not in receiver.stdout.readline():
             raise RuntimeError(f"{receive[-4:]} did not begin")
-        sender = subprocess.run(send, capture_output=True, text=True, check=True, timeout=timeout_s)
+        with on_processor(senders):
+            sender = subprocess.run(
+                send, capture_output=True, text=True, check=True, timeout=timeout_s
+            )
         received, _ = receiver.communicate(timeout=timeout_s)
     finally:
         receiver.kill()

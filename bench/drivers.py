@@ -6,9 +6,10 @@
   which have no segmentation offload.
 * `af_xdp`: the least C that uses AF_XDP sockets in native mode (`bench/peers/xdp_pair.c`).
 
-Each is two threads on two processors. Drivers are given prepared frames; what arrives is counted
-and not decoded, like the peers'. Beside the payload that arrived stands the processor time of
-both sides for each gigabyte of it. Needs root.
+Each is a sender and a receiver that stay on a processor each. Drivers are given prepared frames;
+what arrives is counted and not decoded, like the peers'. All take turns, in one order and then in
+the other, after a turn that is not counted. Beside the payload that arrived stands the processor
+time of both sides for each gigabyte of it. Needs root.
 
     python -m bench.drivers [--json]
 """
@@ -24,11 +25,21 @@ from pathlib import Path
 from typing import Any
 
 import dataplane
-from bench._cable import INTERFACE, AbsentError, End, Sides, cable, compiled, side_by_side
+from bench._cable import (
+    INTERFACE,
+    AbsentError,
+    End,
+    Sides,
+    cable,
+    compiled,
+    on_processor,
+    processors,
+    side_by_side,
+)
 from bench._report import Figure, Ratio, Report, ratios, show
-from bench._wires import on_core_pair
 
-ROUNDS = 5
+ROUNDS = 8
+"""Even, so that both orders are as frequent."""
 SECONDS = 1.0
 TIMEOUT_S = 20.0
 PAYLOADS_BYTES = (1024, 4096)
@@ -57,8 +68,8 @@ def main() -> int:
 
 def measure() -> Report:
     """Every driver beside its peers, or remarks on what is absent."""
-    report = Report("RoCEv2 datagrams over a veth pair, two threads on two processors")
-    with tempfile.TemporaryDirectory() as directory, on_core_pair():
+    report = Report("RoCEv2 datagrams over a veth pair, a processor for each side")
+    with tempfile.TemporaryDirectory() as directory:
         try:
             with cable() as ends:
                 for payload_bytes in PAYLOADS_BYTES:
@@ -107,17 +118,25 @@ def compare(
     peers: dict[str, Way],
 ) -> None:
     """All of them in turns, with one size."""
-    everyone = drivers | peers
+    everyone = beside_peers(drivers | peers)
     carried: dict[str, list[Carried]] = {name: [] for name in everyone}
-    for _ in range(ROUNDS):
-        for name, way in everyone.items():
-            carried[name].append(way(ends, payload_bytes))
+    for way in everyone.values():
+        way(ends, payload_bytes)
+    for number in range(ROUNDS):
+        for name in list(everyone)[:: 1 if number % 2 == 0 else -1]:
+            carried[name].append(everyone[name](ends, payload_bytes))
     for name, rounds in carried.items():
         add_figures(report, f"{name}, {payload_bytes} B", payload_bytes, rounds)
     for name, peer, least in TARGETS:
         if peer in carried:
             shares = ratios(*(speeds(carried[side]) for side in (name, peer)))
             report.ratios.append(Ratio(f"{name}, {payload_bytes} B", peer, shares, at_least=least))
+
+
+def beside_peers(everyone: dict[str, Way]) -> dict[str, Way]:
+    """Each driver next to those that it is compared with, so that little changes between them."""
+    names = [name for driver, peer, _ in TARGETS for name in (peer, driver)]
+    return {name: everyone[name] for name in dict.fromkeys(names) if name in everyone}
 
 
 def add_figures(report: Report, what: str, payload_bytes: int, rounds: Sequence[Carried]) -> None:
@@ -154,9 +173,10 @@ def driver(name: str) -> Way:
             )
             for own, other in (ends, ends[::-1])
         ]
-        pumped = dataplane.pump_ports(*specs, payload_bytes, SECONDS)
+        pumped = dataplane.pump_ports(*specs, payload_bytes, SECONDS, processors())
         received, seconds = pumped["received_frames"], pumped["receiving_s"]
-        return carried_of(received, seconds, pumped["processor_s"], payload_bytes)
+        processor_s = pumped["sender_processor_s"] + pumped["receiver_processor_s"]
+        return carried_of(received, seconds, processor_s, payload_bytes)
 
     return way
 
@@ -210,14 +230,17 @@ def iperf3() -> Way:
         raise AbsentError("iperf3 is not installed")
 
     def way(ends: Ends, payload_bytes: int) -> Carried:
-        server = subprocess.Popen(
-            ends[1].command(program, "--server", "--one-off", "--forceflush", "--json"),
-            stdout=subprocess.DEVNULL,
-        )
+        senders, receivers = processors()
+        with on_processor(receivers):
+            server = subprocess.Popen(
+                ends[1].command(program, "--server", "--one-off", "--forceflush", "--json"),
+                stdout=subprocess.DEVNULL,
+            )
         size = ["--length", str(payload_bytes + ROCE_BYTES), "--time", f"{SECONDS:g}"]
         client = [program, "--client", ends[1].address, "--udp", "--bitrate", "0", "--json", *size]
         try:
-            result = connected(ends[0].command(*client))
+            with on_processor(senders):
+                result = connected(ends[0].command(*client))
         finally:
             server.kill()
             server.wait()

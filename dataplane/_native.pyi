@@ -282,13 +282,18 @@ def loopback_datagrams_per_s(datagram_bytes: int, seconds: float) -> float:
     """
 
 def pump_ports(
-    from_json: str, to_json: str, payload_bytes: int, seconds: float
+    from_json: str,
+    to_json: str,
+    payload_bytes: int,
+    seconds: float,
+    processors: tuple[int, int],
 ) -> dict[str, float]:
     """Measure what one port carries to another with nothing else to do: the cost of a driver.
 
-    The descriptions are those of `Port`. A thread sends one prepared frame again and again, another
-    takes what comes; nothing is encoded or decoded. Returns `sent_frames`, `received_frames`,
-    `sending_s`, `receiving_s` and `processor_s` of both threads. Raises `PortError`.
+    The descriptions are those of `Port`. A thread on the first of two processors sends one prepared
+    frame again and again, another on the second takes what comes; nothing is encoded or decoded.
+    Returns `sent_frames`, `received_frames`, `sending_s`, `receiving_s`, `sender_processor_s` and
+    `receiver_processor_s`. Raises `PortError`.
     """
 
 def send_paced_datagrams(port: int, datagram_bytes: int, interval_ns: int, count: int) -> None:

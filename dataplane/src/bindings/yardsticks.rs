@@ -45,6 +45,7 @@ pub fn pump_ports<'py>(
     to_json: &str,
     payload_bytes: u16,
     seconds: f64,
+    processors: [usize; 2],
 ) -> PyResult<Bound<'py, PyDict>> {
     check(payload_bytes.into(), seconds)?;
     let spec = |text: &str| -> PyResult<PortSpec> {
@@ -53,14 +54,15 @@ pub fn pump_ports<'py>(
     let (from, to) = (spec(from_json)?, spec(to_json)?);
     let time = Duration::from_secs_f64(seconds);
     let pumped = py
-        .detach(|| io::pump::measure(&from, &to, payload_bytes, time))
+        .detach(|| io::pump::measure(&from, &to, payload_bytes, time, processors))
         .map_err(|error| PortError::new_err(error.to_string()))?;
     let dict = PyDict::new(py);
     dict.set_item("sent_frames", pumped.sent_frames)?;
     dict.set_item("received_frames", pumped.received_frames)?;
     dict.set_item("sending_s", pumped.sending_s)?;
     dict.set_item("receiving_s", pumped.receiving_s)?;
-    dict.set_item("processor_s", pumped.processor_s)?;
+    dict.set_item("sender_processor_s", pumped.sender_processor_s)?;
+    dict.set_item("receiver_processor_s", pumped.receiver_processor_s)?;
     Ok(dict)
 }
 

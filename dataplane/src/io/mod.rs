@@ -3,8 +3,8 @@
 //! * [`wire`]: links as UDP datagrams on loopback.
 //! * [`port`], [`ports`]: RoCEv2 packets on interfaces of the operating system, by drivers.
 //! * [`verbs`]: RDMA devices, which carry whole messages.
-//! * [`batch`], [`poll`], [`socket`]: the system calls under them. `unsafe` code is here and in
-//!   `port` and `verbs` alone.
+//! * [`affinity`], [`batch`], [`poll`], [`socket`]: the system calls under them. `unsafe` code is
+//!   here and in `port` and `verbs` alone.
 //! * [`clock`], [`lateness`]: the wall clock, dilated time, and how far behind it the loop was.
 //! * [`wall_clock`]: nodes in real time.
 //! * [`minimal_loop`], [`paced_loop`], [`arrival_log`], [`pump`]: the yardsticks that wires and ports are
@@ -12,6 +12,7 @@
 //!
 //! Nothing here knows a program, a queue pair or a rate.
 
+pub mod affinity;
 pub mod arrival_log;
 pub mod batch;
 mod carrier;

@@ -59,13 +59,18 @@ impl Poll {
 
     /// Sleep until a socket can be read, at most `limit_ns`.
     pub fn wait(&self, limit_ns: u64) {
-        let mut entry =
-            libc::pollfd { fd: self.epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let limit = libc::timespec {
-            tv_sec: (limit_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (limit_ns % 1_000_000_000) as libc::c_long,
-        };
-        // SAFETY: one valid entry, a valid time limit, no signal mask. A signal ends the wait early.
-        unsafe { libc::ppoll(&mut entry, 1, &limit, null()) };
+        wait_for(&self.epoll, limit_ns);
     }
+}
+
+/// Sleep until one socket can be read, at most `limit_ns`.
+pub fn wait_for(socket: impl AsFd, limit_ns: u64) {
+    let descriptor = socket.as_fd().as_raw_fd();
+    let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    let limit = libc::timespec {
+        tv_sec: (limit_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (limit_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: one valid entry, a valid time limit, no signal mask. A signal ends the wait early.
+    unsafe { libc::ppoll(&mut entry, 1, &limit, null()) };
 }

@@ -3,18 +3,21 @@
 //!
 //! Frames are there as bytes, and what comes is not decoded: this is what a driver costs by itself.
 
+use super::affinity::stay_on;
 use super::clock::{monotonic_ns, thread_processor_ns};
-use super::poll::Poll;
+use super::poll::wait_for;
 use super::port::{self, Port, PortError, PortSpec};
+use crate::roce::layout::HEADERS_BYTES;
 use crate::roce::packet::Bth;
 use crate::roce::{Frame, Packet, Payload, encode, opcode::Opcode};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Frames that are pushed between two flushes: as many of the shortest as one burst holds.
-const FRAMES_PER_FLUSH: usize = 60;
+/// Frames that are pushed between two flushes, if not less of them fill a burst.
+const FRAMES_PER_FLUSH: usize = 64;
+/// Bytes that a burst holds.
+const BURST_BYTES: usize = 65_507;
 /// The receiver goes on until nothing has come for so long.
 const SILENCE_NS: u64 = 200_000_000;
 const WAIT_NS: u64 = 1_000_000;
@@ -30,33 +33,42 @@ pub struct Pumped {
     pub sending_s: f64,
     /// From the first frame that came to the last.
     pub receiving_s: f64,
-    /// Processor time of both threads.
-    pub processor_s: f64,
+    /// Processor time of the thread that sends.
+    pub sender_processor_s: f64,
+    /// Processor time of the thread that takes.
+    pub receiver_processor_s: f64,
 }
 
-/// Send frames with a payload of `payload_bytes` from one port to another for a time.
+/// Send frames with a payload of `payload_bytes` from one port to another for a time. The thread that
+/// sends and the one that takes stay on one of `processors` each.
 pub fn measure(
     from: &PortSpec,
     to: &PortSpec,
     payload_bytes: u16,
     time: Duration,
+    processors: [usize; 2],
 ) -> Result<Pumped, PortError> {
     let (sender, receiver) = (port::open(from)?, port::open(to)?);
-    let poll = Poll::new().and_then(|poll| poll.add(receiver.descriptor(), 0).map(|()| poll));
-    let poll = poll.map_err(|source| PortError::system(to, "waiting", source))?;
     let frame = frame(from, to.address, payload_bytes);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let receiving = {
-        let is_over = is_over.clone();
-        std::thread::spawn(move || receive(receiver, &poll, &is_over))
+    let is_over = AtomicBool::new(false);
+    let on = |processor| {
+        stay_on(processor).map_err(|source| PortError::system(from, "choosing a processor", source))
     };
-    let mut pumped = send(sender, &frame, time);
-    is_over.store(true, Ordering::Release);
-    let received = receiving.join().unwrap_or_default();
-    pumped.received_frames = received.received_frames;
-    pumped.receiving_s = received.receiving_s;
-    pumped.processor_s += received.processor_s;
-    Ok(pumped)
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            on(processors[1])?;
+            Ok(receive(receiver, &is_over))
+        });
+        let sending = scope.spawn(|| {
+            on(processors[0])?;
+            Ok(send(sender, &frame, time))
+        });
+        let sent = sending.join().unwrap_or_else(|_| Ok(Pumped::default()));
+        is_over.store(true, Ordering::Release);
+        let received = receiving.join().unwrap_or_else(|_| Ok(Pumped::default()))?;
+        let Pumped { sent_frames, sending_s, sender_processor_s, .. } = sent?;
+        Ok(Pumped { sent_frames, sending_s, sender_processor_s, ..received })
+    })
 }
 
 fn frame(from: &PortSpec, to: Ipv4Addr, length_bytes: u16) -> Vec<u8> {
@@ -76,8 +88,13 @@ fn frame(from: &PortSpec, to: Ipv4Addr, length_bytes: u16) -> Vec<u8> {
 fn send(mut port: Box<dyn Port>, frame: &[u8], time: Duration) -> Pumped {
     let (start_ns, processor_ns) = (monotonic_ns(), thread_processor_ns());
     let end_ns = start_ns + time.as_nanos() as u64;
+    let datagram_bytes = frame.len() - HEADERS_BYTES;
+    let frames = match port.capabilities().has_segmentation {
+        true => FRAMES_PER_FLUSH.min(BURST_BYTES / datagram_bytes),
+        false => FRAMES_PER_FLUSH,
+    };
     while monotonic_ns() < end_ns {
-        for _ in port.waiting()..FRAMES_PER_FLUSH {
+        for _ in port.waiting()..frames {
             if port.push_bytes(frame).is_err() {
                 break;
             }
@@ -89,12 +106,12 @@ fn send(mut port: Box<dyn Port>, frame: &[u8], time: Duration) -> Pumped {
     Pumped {
         sent_frames: port.counters().frames_sent,
         sending_s: (monotonic_ns() - start_ns) as f64 * 1e-9,
-        processor_s: (thread_processor_ns() - processor_ns) as f64 * 1e-9,
+        sender_processor_s: (thread_processor_ns() - processor_ns) as f64 * 1e-9,
         ..Pumped::default()
     }
 }
 
-fn receive(mut port: Box<dyn Port>, poll: &Poll, is_over: &AtomicBool) -> Pumped {
+fn receive(mut port: Box<dyn Port>, is_over: &AtomicBool) -> Pumped {
     let processor_ns = thread_processor_ns();
     let (mut frames, mut first_ns, mut last_ns) = (0, 0, monotonic_ns());
     loop {
@@ -106,13 +123,13 @@ fn receive(mut port: Box<dyn Port>, poll: &Poll, is_over: &AtomicBool) -> Pumped
         } else if is_over.load(Ordering::Acquire) && monotonic_ns() > last_ns + SILENCE_NS {
             break;
         } else {
-            poll.wait(WAIT_NS);
+            wait_for(port.descriptor(), WAIT_NS);
         }
     }
     Pumped {
         received_frames: frames,
         receiving_s: last_ns.saturating_sub(first_ns) as f64 * 1e-9,
-        processor_s: (thread_processor_ns() - processor_ns) as f64 * 1e-9,
+        receiver_processor_s: (thread_processor_ns() - processor_ns) as f64 * 1e-9,
         ..Pumped::default()
     }
 }

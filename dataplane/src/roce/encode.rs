@@ -56,13 +56,21 @@ impl Headers {
     #[inline]
     pub fn with(&self, identification: u16) -> [u8; HEADERS_BYTES] {
         let mut bytes = self.bytes;
-        let checksum = u16::from_be_bytes([bytes[ETHERNET_BYTES + 10], bytes[ETHERNET_BYTES + 11]]);
+        self.write(identification, &mut bytes);
+        bytes
+    }
+
+    /// Write those with an identification where a frame begins.
+    #[inline]
+    pub fn write(&self, identification: u16, frame: &mut [u8; HEADERS_BYTES]) {
+        *frame = self.bytes;
+        let checksum =
+            u16::from_be_bytes([self.bytes[ETHERNET_BYTES + 10], self.bytes[ETHERNET_BYTES + 11]]);
         let (sum, carry) = (!checksum).overflowing_add(identification);
         let checksum = !(sum + u16::from(carry));
-        bytes[ETHERNET_BYTES + 4..ETHERNET_BYTES + 6]
+        frame[ETHERNET_BYTES + 4..ETHERNET_BYTES + 6]
             .copy_from_slice(&identification.to_be_bytes());
-        bytes[ETHERNET_BYTES + 10..ETHERNET_BYTES + 12].copy_from_slice(&checksum.to_be_bytes());
-        bytes
+        frame[ETHERNET_BYTES + 10..ETHERNET_BYTES + 12].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 

@@ -159,7 +159,9 @@ impl UdpReceiver {
                 headers = Headers::new(&packet, length as u16);
             }
             let frame = &mut buffer[offset..offset + HEADERS_BYTES + length];
-            frame[..HEADERS_BYTES].copy_from_slice(&headers.with(place as u16));
+            if let Some(before) = frame.first_chunk_mut() {
+                headers.write(place as u16, before);
+            }
             taken.datagrams += 1;
             taken.bytes += frame.len() as u64;
             let kernel_time = burst.kernel_time;

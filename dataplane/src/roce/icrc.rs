@@ -58,10 +58,14 @@ pub struct IdentificationEffect {
     covered_bytes: usize,
     /// What each bit of a changed identification, in the order of its bytes, does to the ICRC.
     images: [u32; 16],
+    /// What the changes do that the packets of a burst need.
+    small: [u32; SMALL],
     /// Inverse of x to the power of the bits from the identification to the end.
     backward: u32,
 }
 
+/// Differences of identifications that are looked up: those within a burst.
+const SMALL: usize = 64;
 /// Offset of the identification in an IPv4 header.
 const IDENTIFICATION_BYTES: usize = 4;
 /// CRC-32's polynomial without its highest power, least significant bit first.
@@ -80,22 +84,22 @@ impl IdentificationEffect {
         for bit in (0..15).rev() {
             images[bit] = times_x(images[bit + 1]);
         }
-        Self { covered_bytes, images, backward: power_of_x(ORDER - bits) }
+        let small = std::array::from_fn(|difference| image(&images, difference as u16));
+        Self { covered_bytes, images, small, backward: power_of_x(ORDER - bits) }
     }
 
     /// The length that it is for.
+    #[inline]
     pub fn covered_bytes(&self) -> usize {
         self.covered_bytes
     }
 
     /// The ICRC that a packet has with the identification `to`, from that with `from`.
+    #[inline]
     pub fn replace(&self, icrc: u32, from: u16, to: u16) -> u32 {
-        let (mut icrc, mut left) = (icrc, (from ^ to).swap_bytes());
-        while left != 0 {
-            icrc ^= self.images[left.trailing_zeros() as usize];
-            left &= left - 1;
-        }
-        icrc
+        let difference = from ^ to;
+        let small = self.small.get(usize::from(difference));
+        icrc ^ small.copied().unwrap_or_else(|| image(&self.images, difference))
     }
 
     /// The identification with which a packet has the ICRC `found`, if there is one: `computed` is
@@ -106,6 +110,13 @@ impl IdentificationEffect {
         let difference = u16::try_from(difference).ok()?;
         Some(assumed ^ difference.swap_bytes())
     }
+}
+
+/// What a changed identification does to the ICRC, from what each of its bits does.
+fn image(images: &[u32; 16], difference: u16) -> u32 {
+    let difference = difference.swap_bytes();
+    let bits = (0..16).filter(|bit| difference >> bit & 1 != 0);
+    bits.fold(0, |sum, bit| sum ^ images[bit])
 }
 
 /// Product of two polynomials modulo CRC-32's.

@@ -135,8 +135,10 @@ impl Port for PacketPort {
     }
 
     fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
-        let view = self.check(frame)?;
-        self.queue.push_view(&view);
+        if !self.queue.push_alike(frame) {
+            let view = self.check(frame)?;
+            self.queue.push_view(frame, &view);
+        }
         Ok(())
     }
 

@@ -73,6 +73,36 @@ pub struct BurstQueue {
     max_segments: usize,
     /// Of the last length that an ICRC was put right for.
     effect: IdentificationEffect,
+    last: LastView,
+}
+
+/// What the last packet that came as bytes looked like, and where it went: most are followed by more
+/// of their flow.
+#[derive(Clone, Copy, Debug)]
+struct LastView {
+    /// Length of its frame; 0 if the next packet has to be looked at.
+    frame_bytes: usize,
+    /// Length of what stands behind the UDP header, ICRC included.
+    datagram_bytes: usize,
+    headers: [u8; HEADERS_BYTES],
+    burst: usize,
+}
+
+impl LastView {
+    const NONE: Self =
+        Self { frame_bytes: 0, datagram_bytes: 0, headers: [0; HEADERS_BYTES], burst: 0 };
+
+    /// Whether another frame is like this one in length and in all that a flow has in common.
+    /// Addresses of the link, identification and checksums may differ.
+    #[inline]
+    fn is_like(&self, frame: &[u8]) -> bool {
+        self.frame_bytes == frame.len()
+            && frame.first_chunk().is_some_and(|headers: &[u8; HEADERS_BYTES]| {
+                headers[12..18] == self.headers[12..18]
+                    && headers[20..24] == self.headers[20..24]
+                    && headers[26..40] == self.headers[26..40]
+            })
+    }
 }
 
 impl BurstQueue {
@@ -81,7 +111,8 @@ impl BurstQueue {
         let max_segments = max_segments.clamp(1, MAX_SEGMENTS);
         let effect = IdentificationEffect::new(0);
         let (bytes, bursts) = (Vec::new(), Vec::new());
-        Self { bytes, bursts, used: 0, sent: 0, waiting: 0, max_segments, effect }
+        let last = LastView::NONE;
+        Self { bytes, bursts, used: 0, sent: 0, waiting: 0, max_segments, effect, last }
     }
 
     /// Datagrams that wait.
@@ -103,29 +134,50 @@ impl BurstQueue {
         self.push(index, bytes, |out| encode(frame, [0; 6], [0; 6], out));
     }
 
-    /// Append a packet that is there as bytes; its ICRC is put right for the identification that the
-    /// kernel will give it.
-    pub fn push_view(&mut self, view: &View<'_>) {
+    /// Append a packet that is there as bytes if it is of the same flow and length as the one before,
+    /// which was looked at; false if it is not.
+    #[inline]
+    pub fn push_alike(&mut self, frame: &[u8]) -> bool {
+        let LastView { burst, datagram_bytes, .. } = self.last;
+        let joins = self.last.is_like(frame)
+            && !self.bursts[burst].is_closed
+            && self.bursts[burst].bytes + datagram_bytes <= MAX_BURST_BYTES;
+        if joins {
+            let identification = u16::from_be_bytes([frame[18], frame[19]]);
+            let datagram = &frame[HEADERS_BYTES..HEADERS_BYTES + datagram_bytes];
+            self.push_datagram(burst, datagram, identification);
+        }
+        joins
+    }
+
+    /// Append a packet that is there as bytes, of which `view` tells the fields.
+    pub fn push_view(&mut self, frame: &[u8], view: &View<'_>) {
         let flow = Flow {
             source_port: view.source_port,
             destination: view.destination,
             traffic_class: view.traffic_class,
         };
-        let bytes = view.datagram.len();
-        let index = self.burst_for(flow, bytes);
-        let place = self.next_place(index);
-        let (covered, icrc) = view.datagram.split_at(bytes - ICRC_BYTES);
-        let covered_bytes = covered.len() + HEADERS_BYTES - ETHERNET_BYTES;
+        let datagram_bytes = view.datagram.len();
+        let burst = self.burst_for(flow, datagram_bytes);
+        let headers = frame.first_chunk().copied().unwrap_or([0; HEADERS_BYTES]);
+        self.last = LastView { frame_bytes: frame.len(), datagram_bytes, headers, burst };
+        self.push_datagram(burst, view.datagram, view.identification);
+    }
+
+    /// Append a datagram; its ICRC is put right for the identification that the kernel will give it.
+    #[inline]
+    fn push_datagram(&mut self, index: usize, datagram: &[u8], identification: u16) {
+        let bytes = datagram.len();
+        let covered_bytes = bytes + HEADERS_BYTES - ETHERNET_BYTES - ICRC_BYTES;
         if self.effect.covered_bytes() != covered_bytes {
             self.effect = IdentificationEffect::new(covered_bytes);
         }
-        let icrc = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
-        let icrc = self.effect.replace(icrc, view.identification, place);
-        self.push(index, bytes, |out| {
-            out.extend_from_slice(view.datagram);
-            let end = out.len();
-            out[end - ICRC_BYTES..].copy_from_slice(&icrc.to_le_bytes());
-        });
+        let Some((covered, icrc)) = datagram.split_last_chunk::<ICRC_BYTES>() else { return };
+        let icrc = u32::from_le_bytes(*icrc);
+        let icrc = self.effect.replace(icrc, identification, self.next_place(index));
+        self.bytes.extend_from_slice(covered);
+        self.bytes.extend_from_slice(&icrc.to_le_bytes());
+        self.note(index, bytes);
     }
 
     /// Datagrams per burst at most.
@@ -148,6 +200,12 @@ impl BurstQueue {
     /// is given.
     fn push(&mut self, index: usize, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
+        self.note(index, bytes);
+    }
+
+    /// The last `bytes` are a datagram of a burst.
+    #[inline]
+    fn note(&mut self, index: usize, bytes: usize) {
         let end = self.bytes.len();
         let burst = &mut self.bursts[index];
         burst.segments.push((end - bytes, end));
@@ -173,6 +231,7 @@ impl BurstQueue {
     }
 
     fn begin(&mut self, flow: Flow, segment_bytes: usize) -> usize {
+        self.last = LastView::NONE;
         let index = self.used;
         self.used += 1;
         if index == self.bursts.len() {
@@ -196,6 +255,7 @@ impl BurstQueue {
         counters: &mut PortCounters,
         mut send: impl FnMut(&Burst, &[u8]) -> io::Result<()>,
     ) -> bool {
+        self.last = LastView::NONE;
         while self.sent < self.used {
             let burst = &self.bursts[self.sent];
             let datagrams = burst.segments.len();
@@ -228,7 +288,11 @@ fn is_full(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::view;
     use super::*;
+    use crate::roce::icrc::icrc;
+    use crate::roce::packet::Bth;
+    use crate::roce::{Packet, Payload, opcode::Opcode};
 
     fn flow(source_port: u16) -> Flow {
         Flow { source_port, destination: Ipv4Addr::LOCALHOST, traffic_class: 0 }
@@ -251,6 +315,59 @@ mod tests {
         let lengths = [(0, 100), (0, 100), (0, 60), (0, 60), (0, 100)];
         assert_eq!(places(&mut queue, &lengths), [0, 1, 2, 0, 0]);
         assert_eq!(queue.waiting(), 5);
+    }
+
+    /// A frame of a flow.
+    fn frame(source_port: u16, length_bytes: u16) -> Vec<u8> {
+        let packet = Packet {
+            source_port,
+            bth: Bth { opcode: Opcode::WRITE_MIDDLE, ..Bth::default() },
+            payload: Payload::Pattern { offset_bytes: 0, length_bytes },
+            ..Packet::default()
+        };
+        let mut bytes = Vec::new();
+        encode(&Frame::Roce(Box::new(packet)), [1; 6], [2; 6], &mut bytes);
+        bytes
+    }
+
+    fn push_looked_at(queue: &mut BurstQueue, frame: &[u8]) {
+        queue.push_view(frame, &view(frame).expect("it is RoCEv2"));
+    }
+
+    #[test]
+    fn frames_like_the_one_before_join_its_burst_with_icrcs_of_their_places() {
+        let mut queue = BurstQueue::new(64);
+        let sent = frame(0xC000, 1024);
+        push_looked_at(&mut queue, &sent);
+        assert!((1..60).all(|_| queue.push_alike(&sent)));
+        let mut places = 0;
+        queue.flush(&mut PortCounters::default(), |burst, bytes| {
+            for (place, &(start, end)) in burst.segments.iter().enumerate() {
+                let mut found = sent[..HEADERS_BYTES].to_vec();
+                found[18..20].copy_from_slice(&(place as u16).to_be_bytes());
+                found.extend_from_slice(&bytes[start..end - ICRC_BYTES]);
+                let right = icrc(&found[ETHERNET_BYTES..]).expect("it is IPv4");
+                assert_eq!(bytes[end - ICRC_BYTES..end], right.to_le_bytes(), "{place}");
+                places += 1;
+            }
+            Ok(())
+        });
+        assert_eq!(places, 60);
+    }
+
+    #[test]
+    fn a_frame_is_looked_at_if_it_differs_or_begins_a_burst() {
+        let mut queue = BurstQueue::new(2);
+        let sent = frame(0xC000, 1024);
+        assert!(!queue.push_alike(&sent), "nothing came before");
+        push_looked_at(&mut queue, &sent);
+        assert!(!queue.push_alike(&frame(0xC001, 1024)), "another flow");
+        assert!(!queue.push_alike(&frame(0xC000, 1028)), "another length");
+        assert!(queue.push_alike(&sent));
+        assert!(!queue.push_alike(&sent), "the burst is full");
+        push_looked_at(&mut queue, &sent);
+        queue.flush(&mut PortCounters::default(), |_, _| Ok(()));
+        assert!(!queue.push_alike(&sent), "the burst has gone");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use super::burst::{Burst, BurstQueue};
 use super::timestamps::{self, Timestamps};
 use super::udp_receive::UdpReceiver;
-use super::udp_send::{send, send_singly};
+use super::udp_send::Sender;
 use super::view::{View, ViewError, view_own};
 use super::{InvariantCrc, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
 use super::{interface, path};
@@ -35,7 +35,7 @@ pub struct UdpPort {
     address: Ipv4Addr,
     receiver: UdpReceiver,
     receiving: UdpSocket,
-    sending: Vec<UdpSocket>,
+    sending: Vec<Sender>,
     /// Source port -> index in `sending`.
     socket_of: BTreeMap<u16, u32>,
     queue: BurstQueue,
@@ -104,7 +104,7 @@ fn bound(spec: &PortSpec, port: u16) -> Result<UdpSocket, PortError> {
 }
 
 /// One socket for each source port.
-fn senders(spec: &PortSpec) -> Result<(Vec<UdpSocket>, BTreeMap<u16, u32>), PortError> {
+fn senders(spec: &PortSpec) -> Result<(Vec<Sender>, BTreeMap<u16, u32>), PortError> {
     let ports =
         if spec.source_ports.is_empty() { &[FIRST_SOURCE_PORT][..] } else { &spec.source_ports };
     let (mut sockets, mut socket_of) = (Vec::new(), BTreeMap::new());
@@ -119,13 +119,13 @@ fn senders(spec: &PortSpec) -> Result<(Vec<UdpSocket>, BTreeMap<u16, u32>), Port
         let (level, buffer) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
         socket::set_option(&socket, level, buffer, LEAST_BUFFER_BYTES).map_err(refused)?;
         socket_of.insert(port, sockets.len() as u32);
-        sockets.push(socket);
+        sockets.push(Sender::new(socket));
     }
     Ok((sockets, socket_of))
 }
 
 /// The kernel cuts bursts.
-fn can_segment(socket: &UdpSocket) -> bool {
+fn can_segment(socket: &Sender) -> bool {
     let set = |bytes| socket::set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
     let can = set(1024).is_ok();
     // Each call says its own length.
@@ -182,11 +182,11 @@ impl Port for UdpPort {
         let Self { queue, counters, sending, socket_of, capabilities, .. } = self;
         let has_segmentation = &mut capabilities.has_segmentation;
         let is_blocked = queue.flush(counters, |burst, bytes| {
-            let socket = sending[socket_of[&burst.flow.source_port] as usize].as_fd();
-            match send(socket, ROCE_PORT, burst, bytes) {
+            let sender = &mut sending[socket_of[&burst.flow.source_port] as usize];
+            match sender.send(ROCE_PORT, burst, bytes) {
                 Err(error) if is_refused_burst(burst, &error) => {
                     *has_segmentation = false;
-                    send_singly(socket, ROCE_PORT, burst, bytes)
+                    sender.send_singly(ROCE_PORT, burst, bytes)
                 }
                 sent => sent,
             }

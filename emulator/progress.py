@@ -33,6 +33,8 @@ class ProgressPoint:
     """Events handled so far; 0 when unknown."""
     late_frames: int = 0
     """Frames that came over their wires after their time; runs only."""
+    notices: tuple[str, ...] = ()
+    """Sentences that are shown once each."""
     bytes_done: int = 0
     """Payload that has arrived."""
     bytes_total: int = 0
@@ -63,6 +65,7 @@ class ProgressDisplay:
         self._line_due_s = time.monotonic() + _LINE_PERIOD_S
         self._rate = _Rate()
         self._left = _TimeLeft()
+        self._told: set[str] = set()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal and not self._quiet:
@@ -89,6 +92,8 @@ class ProgressDisplay:
     def update(self, point: ProgressPoint) -> None:
         """Show the newest state; cheap enough to be called many times a second."""
         now_s = time.monotonic()
+        if not self._quiet:
+            self._tell(point.notices)
         if self._bar is not None:
             self._bar.update(
                 self._task,
@@ -102,6 +107,12 @@ class ProgressDisplay:
             detail = self._detail(point, now_s)
             share = 100 * point.share
             print(f"{self._title} {point.phase} {share:.0f}%  {detail}", file=sys.stderr)
+
+    def _tell(self, notices: tuple[str, ...]) -> None:
+        for notice in notices:
+            if notice not in self._told:
+                self._told.add(notice)
+                self._console.print(f"rankwire: {notice}", markup=False, highlight=False)
 
     def _detail(self, point: ProgressPoint, now_s: float) -> str:
         done, total = _scaled(point.operations_done), _scaled(point.operations_total)

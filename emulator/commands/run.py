@@ -162,4 +162,5 @@ def _point(state: Progress) -> ProgressPoint:
         operations_total=state.operations_total,
         emulated_ps=state.emulated_ps,
         late_frames=state.late_frames,
+        notices=tuple(state.notices),
     )

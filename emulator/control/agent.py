@@ -169,6 +169,8 @@ class Agent:
             return
         if self._dead_man is not None:
             self._dead_man.heard()
+        if self._run is not None:
+            self._run.clock.look()
         answer = AgentHeartbeat(
             incarnation=self._incarnation,
             sequence=heartbeat.sequence,
@@ -176,6 +178,8 @@ class Agent:
             received_realtime_ns=received_ns,
             sent_realtime_ns=time.time_ns(),
             dropped_messages=self._dropped_messages + transport.dropped_messages,
+            clock_steps=self._run.clock.steps if self._run else 0,
+            clock_set_ns=self._run.clock.total_ns if self._run else 0,
         )
         await transport.publish(
             topics.agent_heartbeat(run, self._config.name), encode(answer), qos=0

@@ -15,6 +15,7 @@ from emulator.control import blobs, columns, safety
 from emulator.control.agent_config import AgentConfig
 from emulator.control.assignment import Topology, wire_ends
 from emulator.control.clock import monotonic_instant_ns
+from emulator.control.clock_watch import ClockWatch
 from emulator.control.desired import Action, Actual, Refusal, diff
 from emulator.control.engine import Engine, EngineFactory
 from emulator.control.job_document import JobDocument
@@ -57,6 +58,8 @@ class AgentRun:
         self._blocked: list[BlockedOperation] = []
         self._records_sha256: str | None = None
         self._step = asyncio.Lock()
+        self.clock = ClockWatch()
+        """Of this host's clock, since the run was taken up."""
 
     @property
     def state(self) -> State:
@@ -183,6 +186,12 @@ class AgentRun:
         away_s = (instant_ns - time.monotonic_ns()) * 1e-9
         if abs(away_s) > _FARTHEST_START_S:
             raise RunError(f"the start is {away_s:.0f} s away: a clock was set meanwhile")
+        self.clock.look()
+        if self.clock.steps:
+            raise RunError(
+                f"this host's clock was set by {self.clock.total_ns * 1e-9:+.3f} s after the run "
+                "was joined, so that its start is not known; run again"
+            )
         self._prepared_engine().start(instant_ns)
         self._has_run = True
         self._state = State.RUNNING

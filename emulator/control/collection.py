@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulator.control import columns
+from emulator.control.clock_watch import ClockWatch
 from emulator.control.engine import empty_records
 from emulator.control.merge import merge_completed, merge_records, reported_operations
 from emulator.control.messages import BlockedOperation, MalformedMessage
@@ -91,7 +92,9 @@ class Collection:
         programs = self._plan.programs_of(agent.name)
         return {"ops": reported_operations(programs, agent.completed)} if programs else {}
 
-    def report(self, broker: str, start_realtime_ns: int | None) -> ControlReport:
+    def report(
+        self, broker: str, start_realtime_ns: int | None, clock: ClockWatch
+    ) -> ControlReport:
         """Return the facts for the records."""
         ran = self._started_s is not None and self._stopped_s is not None
         return ControlReport(
@@ -100,6 +103,8 @@ class Collection:
             start_realtime_ns=start_realtime_ns,
             wall_s=self._stopped_s - self._started_s if ran else 0.0,  # type: ignore[operator]
             dropped_messages=self._roster.dropped_messages,
+            clock_steps=clock.steps,
+            clock_set_ns=clock.total_ns,
             agents=tuple(self._agent_report(agent) for agent in self._roster.agents.values()),
         )
 
@@ -112,6 +117,8 @@ class Collection:
             clock_change_ns=agent.clock_change_ns,
             dropped_messages=agent.dropped_messages,
             lateness=part.get("lateness", {}),
+            clock_steps=agent.clock_steps,
+            clock_set_ns=agent.clock_set_ns,
             ports=_ports(part, agent.nodes),
             has_records="records" in part,
         )

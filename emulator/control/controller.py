@@ -16,6 +16,7 @@ from emulator.control import topics
 from emulator.control.blobs import BlobServer, serve_blobs
 from emulator.control.broker import embedded_broker
 from emulator.control.children import Children, spawn_agents
+from emulator.control.clock_watch import ClockWatch
 from emulator.control.collection import Collection
 from emulator.control.command import Command, farewell_will
 from emulator.control.inbox import controller_limits
@@ -71,8 +72,11 @@ class Controller:
         self._interrupted = False
         self._describe_end: Callable[[], str] | None = None
         self._start_realtime_ns: int | None = None
+        self._start_s = 0.0
         self._broker = "embedded"
         self._failure: RunFailed | None = None
+        self._clock = ClockWatch()
+        self._notices: dict[str, str] = {}
 
     @property
     def children(self) -> Children | None:
@@ -105,7 +109,7 @@ class Controller:
                     )
                 )
             await self._converse(transport, server)
-        report = self._collection.report(self._broker, self._start_realtime_ns)
+        report = self._collection.report(self._broker, self._start_realtime_ns, self._clock)
         records = self._collection.records()
         if self._failure is not None:
             self._failure.records = records
@@ -191,6 +195,7 @@ class Controller:
         await self._compare_clocks(command)
         command.choose_start()
         self._start_realtime_ns = command.start_realtime_ns
+        self._start_s = self._start_instant_s()
         self._collection.note_start()
         await self._reach(command, Phase.START, State.RUNNING, patience_s)
 
@@ -236,11 +241,12 @@ class Controller:
     # While traffic flows
 
     async def _watch(self) -> None:
-        start_s = self._start_instant_s()
+        start_s = self._start_s
         watch = StallWatch(self._plan.stall_timeout_s, max(start_s, time.monotonic()))
         reported_s = 0.0
         while True:
             self._check_faults()
+            self._check_clocks()
             snapshot = self._snapshot()
             now_s = time.monotonic()
             is_done = self._is_done(snapshot)
@@ -264,6 +270,20 @@ class Controller:
         if watch.is_stalled(now_s):
             self._describe_end = self._stall_message
             raise RunFailed("the run stalled")
+
+    def _check_clocks(self) -> None:
+        """Tell of clocks that were set: the run goes by CLOCK_MONOTONIC."""
+        self._clock.look()
+        self._note_clock("the controller", self._clock.steps, self._clock.total_ns)
+        for agent in self._roster.agents.values():
+            self._note_clock(str(agent), agent.clock_steps, agent.clock_set_ns)
+
+    def _note_clock(self, who: str, steps: int, set_ns: int) -> None:
+        if steps:
+            self._notices[f"{who}, step {steps}"] = (
+                f"the clock of {who} was set by {set_ns * 1e-9:+.3f} s; the run goes on by "
+                "CLOCK_MONOTONIC, and its times hold"
+            )
 
     def _start_instant_s(self) -> float:
         ahead_ns = (self._start_realtime_ns or time.time_ns()) - time.time_ns()
@@ -291,6 +311,7 @@ class Controller:
                 emulated_ps=snapshot["now_ps"],
                 wall_s=max(wall_s, 0.0),
                 late_frames=snapshot.get("late_frames", 0),
+                notices=tuple(self._notices.values()),
             )
         )
         if self._on_metrics is not None:

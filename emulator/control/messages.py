@@ -211,6 +211,10 @@ class AgentHeartbeat(BaseMessage):
     """CLOCK_REALTIME of the agent when this was sent."""
     dropped_messages: Annotated[int, Field(ge=0)] = 0
     """Malformed messages that the agent dropped so far."""
+    clock_steps: Annotated[int, Field(ge=0, lt=_INSTANT_LIMIT)] = 0
+    """Times that the agent's CLOCK_REALTIME was set since it joined the run."""
+    clock_set_ns: Annotated[int, Field(gt=-_INSTANT_LIMIT, lt=_INSTANT_LIMIT)] = 0
+    """By how much, all together: new less old time."""
 
 
 class Presence(BaseMessage):

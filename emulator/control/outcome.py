@@ -36,6 +36,8 @@ class Progress:
     """Wall time since emulated time 0."""
     late_frames: int = 0
     """Frames that came over their wires after their time, at all agents."""
+    notices: Sequence[str] = ()
+    """What happened so far that somebody who watches should know, in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class AgentReport:
     """How late it dispatched events, wall nanoseconds; empty if it gave no records."""
     has_records: bool
     """Its records came in; if not, its operations come from its progress reports."""
+    clock_steps: int = 0
+    """Times that its host's clock was set during the run."""
+    clock_set_ns: int = 0
+    """By how much, all together: new less old time."""
     ports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """NIC -> what its port can do, as probed; empty where the fabric is emulated."""
 
@@ -73,6 +79,10 @@ class ControlReport:
     dropped_messages: int
     """Malformed messages that the controller dropped."""
     agents: Sequence[AgentReport] = field(default_factory=tuple)
+    clock_steps: int = 0
+    """Times that the clock of the controller's host was set."""
+    clock_set_ns: int = 0
+    """By how much, all together."""
 
     @property
     def ports(self) -> dict[str, dict[str, Any]]:
@@ -87,6 +97,8 @@ class ControlReport:
             "start_realtime_ns": self.start_realtime_ns,
             "wall_s": self.wall_s,
             "dropped_messages": self.dropped_messages,
+            "clock_steps": self.clock_steps,
+            "clock_set_ns": self.clock_set_ns,
             "agents": [_agent_as_dict(agent) for agent in self.agents],
         }
 
@@ -99,6 +111,8 @@ def _agent_as_dict(agent: AgentReport) -> dict[str, Any]:
         "clock_uncertainty_ns": agent.clock.uncertainty_ns if agent.clock else None,
         "clock_samples": agent.clock.samples if agent.clock else 0,
         "clock_change_ns": agent.clock_change_ns,
+        "clock_steps": agent.clock_steps,
+        "clock_set_ns": agent.clock_set_ns,
         "dropped_messages": agent.dropped_messages,
         "lateness": _plain(agent.lateness),
         "has_records": agent.has_records,

@@ -50,6 +50,10 @@ class AgentStatus:
     completed: list[dict[str, Any]] = field(default_factory=list)
     """Every report of completed operations; they stand in for records that never come."""
     dropped_messages: int = 0
+    clock_steps: int = 0
+    """Times that its host's clock was set during the run, as it says itself."""
+    clock_set_ns: int = 0
+    """By how much, all together."""
 
     @property
     def state(self) -> State:
@@ -151,6 +155,7 @@ def _take_heartbeat(
         raise MalformedMessage("heartbeat of another incarnation")
     agent.heard_s = now_s
     agent.dropped_messages = heartbeat.dropped_messages
+    agent.clock_steps, agent.clock_set_ns = heartbeat.clock_steps, heartbeat.clock_set_ns
     agent.clock_samples.append(
         ClockSample(
             heartbeat.controller_sent_realtime_ns,

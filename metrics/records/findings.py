@@ -20,6 +20,8 @@ __all__ = [
 
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
+NAMED_LIMIT = 8
+"""Most hosts that a warning names."""
 LATENESS_LIMIT_RATIO = 0.02
 """Lateness (99th percentile, emulated) over the median completion time that is worth a warning."""
 _WIRE_LOSSES = {
@@ -44,6 +46,7 @@ def findings(
         lost = int(np.sum(wires.get(column, [0])))
         if lost:
             yield f"{count_text(lost)} datagrams of the wires {text}"
+    yield from _clocks(run)
     yield from _lateness(run, collectives)
 
 
@@ -67,6 +70,22 @@ def _failure(failure: Mapping[str, Any]) -> str:
     )
     op = failure.get("op", NONE_U32)
     return text if op == NONE_U32 else f"{text}; its message is operation {op}"
+
+
+def _clocks(run: Mapping[str, Any]) -> Iterator[str]:
+    """Which hosts' clocks were set during the run, and by how much."""
+    control = run.get("control", {})
+    parties = [control | {"name": "controller"}, *control.get("agents", [])]
+    were_set = [party for party in parties if party.get("clock_steps")]
+    if not were_set:
+        return
+    named = [f"{p['name']} ({p['clock_set_ns'] * 1e-9:+.3f} s)" for p in were_set[:NAMED_LIMIT]]
+    more = len(were_set) - len(named)
+    others = f" and {count_text(more)} more" if more else ""
+    yield (
+        f"clocks were set while the run went on: {', '.join(named)}{others}; the run went by "
+        "CLOCK_MONOTONIC, and its times hold"
+    )
 
 
 def lateness_ratio(run: Mapping[str, Any], collectives: pl.DataFrame) -> float:

@@ -68,11 +68,13 @@ def wall_clock_table(control: Mapping[str, Any]) -> Raw | None:
     if not agents:
         return None
     scalars = _shown_lateness(agents)
+    were_set = any(agent.get("clock_steps") for agent in agents)
     columns = [
         Column("Agent", numeric=False),
         Column("Nodes"),
         Column("Clock offset", hint="Against the controller's clock"),
         Column("Uncertainty", hint="Half of the best round trip"),
+        *([Column("Clock set", hint="During the run, by so much")] if were_set else []),
         *(Column(_LATENESS[name]) for name in scalars),
     ]
     rows = [
@@ -81,6 +83,7 @@ def wall_clock_table(control: Mapping[str, Any]) -> Raw | None:
             Cell(str(len(agent["nodes"])), len(agent["nodes"])),
             _duration(agent.get("clock_offset_ns")),
             _duration(agent.get("clock_uncertainty_ns")),
+            *([_duration(agent.get("clock_set_ns"))] if were_set else []),
             *(_lateness(name, agent.get("lateness", {}).get(name)) for name in scalars),
         ]
         for agent in agents

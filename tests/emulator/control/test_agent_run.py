@@ -88,7 +88,8 @@ def test_a_job_is_fetched_from_the_address_in_the_agents_own_file() -> None:
     config = CONFIG.model_copy(update={"controller_address": ipaddress.ip_address("127.0.0.1")})
 
     async def scenario() -> ActualState:
-        current = AgentRun(config, "1" * 64, lambda *_: MagicMock(bind=dict))
+        engine = MagicMock(bind=dict, device_ends=lambda: "{}")
+        current = AgentRun(config, "1" * 64, lambda *_: engine)
         async with serve_blobs(lambda *_: None) as server:
             server.base_url = server.base_url.replace("127.0.0.1", "192.0.2.1")
             job = server.offer(plan().document("agent-0").encode())

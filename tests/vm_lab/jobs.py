@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +39,30 @@ class Ran:
 
 
 def lab_file(
-    laboratory: Laboratory, path: Path, places: Sequence[Place], driver: str, **keys: Any
+    laboratory: Laboratory,
+    path: Path,
+    places: Sequence[Place],
+    driver: str,
+    *,
+    rate_gbps: float = 100,
+    **keys: Any,
 ) -> Path:
     """Write a lab of one NIC for each place."""
     nics = [f"n{rank}" for rank in range(len(places))]
     placement: dict[str, list[str]] = {}
     interfaces = {}
     for nic, place in zip(nics, places, strict=True):
-        placement.setdefault(place.agent, []).append(nic)
-        named = {"interface": place.interface, "address": place.address}
-        interfaces[nic] = named | ({"namespace": place.namespace} if place.namespace else {})
+        interfaces[nic] = {name: value for name, value in asdict(place).items() if value}
+        placement.setdefault(interfaces[nic].pop("agent"), []).append(nic)
     lab = {
         "name": "guests",
         "topology": {
             "kind": "explicit",
             "nics": [{"name": nic} for nic in nics],
             "switches": [{"name": "s0", "ports": len(nics)}],
-            "links": [{"ends": [nic, f"s0:{n}"], "rate_gbps": 100} for n, nic in enumerate(nics)],
+            "links": [
+                {"ends": [nic, f"s0:{n}"], "rate_gbps": rate_gbps} for n, nic in enumerate(nics)
+            ],
         },
         "driver": driver,
         "interfaces": interfaces,
@@ -77,7 +84,7 @@ def run_job(
     **keys: Any,
 ) -> Ran:
     """Run the job as a user does."""
-    transport = {"mtu_bytes": mtu_bytes} | keys.pop("transport", {})
+    transport = {"mtu_bytes": mtu_bytes, **keys.pop("transport", {})}
     path = directory / "lab.yaml"
     lab = lab_file(laboratory, path, places, driver, transport=transport, **keys)
     out = directory / "run"
@@ -115,5 +122,14 @@ def expect_complete(ran: Ran) -> dict[str, Any]:
 
 
 def column(run: dict[str, Any], table: str, name: str) -> list[int]:
-    """A counter of every NIC, by rank."""
+    """A counter of every NIC that the table has, by rank."""
     return list(run["counters"][table][name])
+
+
+def expect_valid_frames(run: dict[str, Any]) -> None:
+    """No port took a frame that it should not have had, or could not send one."""
+    for name in ("decode_errors", "icrc_errors", "unexpected_sources", "misaddressed"):
+        assert sum(column(run, "ports", name)) == 0, name
+    assert sum(column(run, "ports", "send_errors")) == 0
+    assert sum(column(run, "nics", "rx_icrc_errors")) == 0
+    assert sum(column(run, "nics", "payload_mismatches")) == 0

@@ -3,7 +3,7 @@
 ```
    guest0                                guest1
    agent                                 agent
-   wire0 198.18.21.1, .11 -------------- wire0 198.18.21.2, .12   frames in datagrams of loopback
+   wire0 198.18.21.1, .11 -------------- wire0 198.18.21.2, .12   from QEMU to QEMU; nothing is lost
    host0 198.18.22.1 --+
    control0 --> 10.0.2.2                 control0 --> 10.0.2.2    QEMU's user networking:
                        |                                          the host's loopback
@@ -30,8 +30,8 @@ import pytest
 import yaml
 
 from emulator.control import topics
-from tests.emulator.control.processes import command
-from tests.kernel_peer.machine import Card, wire_between
+from tests.emulator.control.processes import command, until
+from tests.kernel_peer.machine import Card
 from tests.vm_lab.cable import Cable
 from tests.vm_lab.guest import Guest, Plug, launch_guest
 
@@ -55,6 +55,8 @@ class Place:
     interface: str
     address: str
     namespace: str | None = None
+    driver: str | None = None
+    """None is the lab's."""
 
 
 def on_the_wire(guest: int, number: int = 0) -> Place:
@@ -79,7 +81,7 @@ class Laboratory:
     _host_agent: subprocess.Popen[str] | None = None
 
     def __post_init__(self) -> None:
-        self._ports = free_udp_ports(len(GUESTS))
+        self._wire_port = free_port()
 
     def make_ready(self) -> None:
         """Start what does not run: guests, their agents, and the host's."""
@@ -128,14 +130,16 @@ class Laboratory:
         descriptors = [self.cable.descriptor] if self.cable is not None and has_cable else []
         guest = launch_guest(name, self.packages, work, plugs, descriptors)
         self.stack.callback(guest.peer.close)
+        # The other QEMU tries to connect once.
+        until(lambda: is_listening(self._wire_port))
         return guest
 
     def _plugs(self, number: int) -> list[Plug]:
         mac = f"02:00:00:00:0{number}"
-        local, remote = self._ports[number], self._ports[1 - number]
+        wire = f"stream,server={'off' if number else 'on'},{loopback(self._wire_port)}"
         addresses = [f"{on_the_wire(number, place).address}/24" for place in range(2)]
         plugs = [
-            Plug("wire0", Card(wire_between(local, remote), f"{mac}:01"), addresses, MTU_BYTES),
+            Plug("wire0", Card(wire, f"{mac}:01"), addresses, MTU_BYTES),
             Plug(
                 "control0",
                 Card("user,ipv6=off", f"{mac}:02"),
@@ -159,6 +163,7 @@ class Laboratory:
             "bind_address": on_the_wire(GUESTS.index(name)).address,
             "interfaces": ["wire0", "host0"],
             "rate_cap_bps": 1_000_000_000,
+            "allow_device_rate": True,
         }
         return yaml.safe_dump(keys)
 
@@ -176,16 +181,21 @@ class Laboratory:
         self._host_agent = self.stack.enter_context(agent)
 
 
-def free_udp_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [
-            stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            for _ in range(count)
-        ]
-        for bound in sockets:
-            bound.bind(("127.0.0.1", 0))
-        return [bound.getsockname()[1] for bound in sockets]
+def free_port() -> int:
+    """A TCP port of loopback that nobody has now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def loopback(port: int) -> str:
+    """An address as QEMU's `-netdev stream` takes it."""
+    return f"addr.type=inet,addr.host=127.0.0.1,addr.port={port}"
+
+
+def is_listening(port: int) -> bool:
+    """Whether somebody waits at a TCP port of loopback, or is connected there."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return any(line.split()[1] == f"0100007F:{port:04X}" for line in lines)
 
 
 async def until_online(broker: str, agents: set[str]) -> None:

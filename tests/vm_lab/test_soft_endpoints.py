@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.vm_lab.jobs import column, expect_complete, run_job
+from tests.vm_lab.jobs import column, expect_complete, expect_valid_frames, run_job
 from tests.vm_lab.laboratory import GUESTS, Laboratory, on_the_wire
 
 pytestmark = [pytest.mark.kernel_peer, pytest.mark.slow]
-
-
-def expect_valid_frames(run: dict[str, Any]) -> None:
-    """No port took a frame that it should not have had, or could not send one."""
-    for name in ("decode_errors", "icrc_errors", "unexpected_sources", "misaddressed"):
-        assert sum(column(run, "ports", name)) == 0, name
-    assert sum(column(run, "ports", "send_errors")) == 0
-    assert sum(column(run, "nics", "rx_icrc_errors")) == 0
-    assert sum(column(run, "nics", "payload_mismatches")) == 0
 
 
 def sent_by_guest(laboratory: Laboratory, guest: str) -> int:

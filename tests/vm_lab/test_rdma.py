@@ -14,8 +14,8 @@ from tests.vm_lab.laboratory import GUESTS, Laboratory, on_the_wire
 
 pytestmark = [pytest.mark.kernel_peer, pytest.mark.slow]
 
-# Devices can't be slowed, so time is not stretched; the rate is the soft endpoint's alone. The timeout
-# is longer than a guest is ever busy with something else.
+# Devices can't be slowed, so time is not stretched; the rate is the soft endpoint's alone.
+# The timeout is longer than a guest is ever busy with something else.
 REAL_TIME: dict[str, Any] = {
     "time_dilation": 1,
     "rate_gbps": 0.02,

@@ -39,6 +39,20 @@ class Keeper:
         )
         return {}
 
+    def run(self, command, environment, timeout_s):
+        """Run a program to its end; its exit status and the end of what it said."""
+        done = subprocess.run(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        return {"status": done.returncode, "output": done.stdout[-8000:]}
+
     def end(self, timeout_s):
         """Ask the agent to end; its exit status, None if it does not."""
         self.agent.terminate()

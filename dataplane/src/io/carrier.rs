@@ -47,6 +47,13 @@ impl Carrier {
         }
     }
 
+    /// The loop has ended: adapters send nothing any more either.
+    pub fn stop(&mut self) {
+        if let Carrier::Ports(ports) = self {
+            ports.devices().stop();
+        }
+    }
+
     /// Sleep until something arrives, at most `limit_ns`.
     pub fn wait(&self, limit_ns: u64) {
         match self {

@@ -101,6 +101,7 @@ impl Loop {
                 self.turn();
             }
         }
+        self.world.medium_mut().inner_mut().inner_mut().stop();
         self.publish(true);
         self.world
     }

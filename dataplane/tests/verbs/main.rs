@@ -1,6 +1,6 @@
 //! Jobs whose messages an RDMA device carries. They need one, with the IPv4 addresses of the
 //! environment variable `RANKWIRE_RDMA_ADDRESSES` (comma-separated, at least two), and are skipped
-//! elsewhere: `tests/kernel_peer/test_verbs.py` runs them in a virtual machine with rdma_rxe.
+//! elsewhere: `tests/vm_lab` runs them in a virtual machine with rdma_rxe.
 
 use _native::config::JobConfig;
 use _native::engine::program::Program;

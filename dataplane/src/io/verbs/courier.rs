@@ -6,14 +6,15 @@
 //! posted again.
 
 use super::abi::{WorkCompletion, status};
-use super::device::{BATCH, Device, Needs};
+use super::device::{BATCH, Device};
 use super::error::VerbsError;
+use super::limits::{DEPTH, Needs};
 use super::queue_pair::{Connect, QueuePair, Write, timeout_code};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 /// Payloads under way.
-const SLOTS: u32 = 64;
+const SLOTS: u32 = DEPTH;
 /// Longest payload: one packet, so that it is not written while no receive is posted.
 pub const MAX_PAYLOAD_BYTES: usize = 4096;
 /// Payloads that may wait for the caller.
@@ -58,8 +59,8 @@ impl Courier {
         mtu_bytes: u32,
     ) -> Result<Self, VerbsError> {
         let device = Device::open(address, interface, Needs { queue_pairs: 1, mtu_bytes })?;
-        let queue_pair = QueuePair::new(&device, SLOTS, SLOTS)?;
-        for _ in 0..SLOTS {
+        let queue_pair = QueuePair::new(&device, device.depth(), device.depth())?;
+        for _ in 0..device.depth() {
             let refused = |error| VerbsError::refused(&device.place().device, "receive", &error);
             queue_pair.post_receive(IS_RECEIVE).map_err(refused)?;
         }
@@ -112,7 +113,7 @@ impl Courier {
         let Some(peer) = self.peer.filter(|_| payload.len() <= self.max_payload_bytes()) else {
             return false;
         };
-        if self.sent - self.completed >= u64::from(SLOTS) {
+        if self.sent - self.completed >= u64::from(self.device.depth()) {
             return false;
         }
         let offset = offset(self.sent);

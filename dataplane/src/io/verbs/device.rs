@@ -2,25 +2,21 @@
 #![allow(unsafe_code)]
 
 use super::abi::{
-    CompletionChannel, CompletionQueue, Context, DeviceAttributes, DeviceHandle, MemoryRegion,
-    PORT_ACTIVE, PortAttributes, ProtectionDomain, WorkCompletion, access, mtu_bytes_of,
+    CompletionChannel, CompletionQueue, Context, DeviceHandle, MemoryRegion, ProtectionDomain,
+    WorkCompletion, access,
 };
 use super::discovery::{self, Place};
 use super::error::VerbsError;
 use super::library::{Library, library};
+use super::limits::{Limits, Needs, check, depth, probe, write_bytes};
 use super::memory::Memory;
 use std::ffi::{CStr, c_int};
 use std::io;
-use std::mem::zeroed;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 
-/// Longest WRITE; longer messages are several. A power of two, so that it holds whole packets of any
-/// path MTU; small enough for the usual limit of locked memory (8 MiB), large enough that a WRITE
-/// takes 40 us at 400 Gb/s.
-pub const MAX_WRITE_BYTES: u64 = 2 << 20;
 /// Completions taken per call.
 pub const BATCH: usize = 32;
 
@@ -52,30 +48,6 @@ impl<T> Drop for Owned<T> {
     }
 }
 
-/// What a device and its port can do, as they said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Queue pairs.
-    pub queue_pairs: u32,
-    /// Requests that wait in one queue of a queue pair.
-    pub requests: u32,
-    /// Completions that wait in one queue.
-    pub completions: u32,
-    /// Path MTU of the port.
-    pub mtu_bytes: u32,
-    /// Longest message.
-    pub message_bytes: u32,
-}
-
-/// What a device is opened for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Needs {
-    /// Queue pairs.
-    pub queue_pairs: u32,
-    /// Payload of a packet.
-    pub mtu_bytes: u32,
-}
-
 /// See the module documentation. Fields are dropped in order, users of others first.
 pub struct Device {
     region: Owned<MemoryRegion>,
@@ -87,6 +59,7 @@ pub struct Device {
     pub(super) library: &'static Library,
     place: Place,
     limits: Limits,
+    depth: u32,
     is_armed: bool,
 }
 
@@ -104,9 +77,9 @@ impl Device {
         let library = library()?;
         let place = discovery::find(Path::new(discovery::CLASS), address, interface)?;
         let context = open_context(library, &place.device)?;
-        let limits = probe(library, &context, &place)?;
+        let limits = probe(library, context.as_ptr(), &place)?;
         check(&place, &limits, needs)?;
-        Self::with(library, context, place, limits)
+        Self::with(library, context, place, limits, needs)
     }
 
     fn with(
@@ -114,6 +87,7 @@ impl Device {
         context: Owned<Context>,
         place: Place,
         limits: Limits,
+        needs: Needs,
     ) -> Result<Self, VerbsError> {
         let name = &place.device.clone();
         let refused =
@@ -129,7 +103,8 @@ impl Device {
             let channel = (library.create_comp_channel)(context.as_ptr());
             let channel = Owned::new(channel, library.destroy_comp_channel)
                 .map_err(refused("completion channel"))?;
-            let entries = limits.completions as c_int;
+            let depth = depth(&limits, needs);
+            let entries = (2 * depth * needs.queue_pairs.max(1)) as c_int;
             let queue =
                 (library.create_cq)(context.as_ptr(), entries, null_mut(), channel.as_ptr(), 0);
             let queue =
@@ -147,6 +122,7 @@ impl Device {
                 library,
                 place,
                 limits,
+                depth,
                 is_armed: false,
             };
             device.make_nonblocking().map_err(refused("completion channel"))?;
@@ -183,6 +159,11 @@ impl Device {
     /// What it can do.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Sends, and as many receives, that each queue pair may have posted.
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
     /// Its memory.
@@ -246,12 +227,6 @@ impl Device {
     }
 }
 
-/// Longest WRITE of a device.
-pub fn write_bytes(limits: &Limits) -> u64 {
-    let message_bytes = u64::from(limits.message_bytes.max(1));
-    MAX_WRITE_BYTES.min(1 << message_bytes.ilog2())
-}
-
 fn open_context(library: &Library, name: &str) -> Result<Owned<Context>, VerbsError> {
     let mut count = 0;
     // SAFETY: the list ends with a null, is used before it is given back, and an open device does not
@@ -286,102 +261,4 @@ fn unusable(name: &str) -> VerbsError {
 unsafe fn device_name(library: &Library, device: *mut DeviceHandle) -> String {
     // SAFETY: as the caller promises; names end with a zero.
     unsafe { CStr::from_ptr((library.get_device_name)(device)).to_string_lossy().into_owned() }
-}
-
-fn probe(library: &Library, context: &Owned<Context>, place: &Place) -> Result<Limits, VerbsError> {
-    // SAFETY: zeros are legal values of both structures, which the calls fill.
-    let (device, port, failures) = unsafe {
-        let (mut device, mut port): (DeviceAttributes, PortAttributes) = (zeroed(), zeroed());
-        let failures = [
-            (library.query_device)(context.as_ptr(), &mut device),
-            (library.query_port)(context.as_ptr(), place.port, &mut port),
-        ];
-        (device, port, failures)
-    };
-    if let Some(&error) = failures.iter().find(|&&error| error != 0) {
-        let error = io::Error::from_raw_os_error(error);
-        return Err(VerbsError::refused(&place.device, "its limits", &error));
-    }
-    if port.state != PORT_ACTIVE {
-        return Err(VerbsError::new(
-            format!("{}: port {} is not active", place.device, place.port),
-            format!("bring its link up: ip link set {} up", place.interface),
-        ));
-    }
-    let positive = |value: c_int| u32::try_from(value).unwrap_or(0);
-    Ok(Limits {
-        queue_pairs: positive(device.max_qp),
-        requests: positive(device.max_qp_wr),
-        completions: positive(device.max_cqe),
-        mtu_bytes: mtu_bytes_of(port.active_mtu),
-        message_bytes: port.max_message_bytes,
-    })
-}
-
-fn check(place: &Place, limits: &Limits, needs: Needs) -> Result<(), VerbsError> {
-    let Place { device, interface, .. } = place;
-    if limits.mtu_bytes < needs.mtu_bytes {
-        let (active, needed) = (limits.mtu_bytes, needs.mtu_bytes);
-        return Err(VerbsError::new(
-            format!("{device}: the path MTU of its port is {active} bytes, {needed} are needed"),
-            format!(
-                "raise the MTU of the interface (ip link set {interface} mtu {}), or choose a smaller \
-                 transport.mtu_bytes",
-                needed + 104
-            ),
-        ));
-    }
-    if limits.queue_pairs < needs.queue_pairs {
-        return Err(VerbsError::new(
-            format!(
-                "{device}: has {} queue pairs, {} are needed",
-                limits.queue_pairs, needs.queue_pairs
-            ),
-            "lower transport.qps_per_peer",
-        ));
-    }
-    if limits.completions < 4 * needs.queue_pairs {
-        return Err(VerbsError::new(
-            format!(
-                "{device}: a completion queue holds {}, too few for {} queue pairs",
-                limits.completions, needs.queue_pairs
-            ),
-            "lower transport.qps_per_peer",
-        ));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits {
-        queue_pairs: 100,
-        requests: 64,
-        completions: 4096,
-        mtu_bytes: 1024,
-        message_bytes: 1 << 30,
-    };
-
-    fn refusal(needs: Needs) -> String {
-        let place =
-            Place { device: "rxe0".into(), port: 1, gid_index: 1, interface: "eth0".into() };
-        check(&place, &LIMITS, needs).expect_err("too much").to_string()
-    }
-
-    #[test]
-    fn what_a_device_lacks_is_named_with_a_remedy() {
-        let mtu = refusal(Needs { queue_pairs: 1, mtu_bytes: 4096 });
-        assert!(mtu.contains("is 1024 bytes, 4096 are needed"), "{mtu}");
-        assert!(mtu.contains("ip link set eth0 mtu 4200"), "{mtu}");
-        let pairs = refusal(Needs { queue_pairs: 101, mtu_bytes: 1024 });
-        assert!(pairs.contains("has 100 queue pairs, 101 are needed"), "{pairs}");
-    }
-
-    #[test]
-    fn writes_are_as_long_as_the_device_allows() {
-        assert_eq!(write_bytes(&LIMITS), MAX_WRITE_BYTES);
-        assert_eq!(write_bytes(&Limits { message_bytes: 0x10_0001, ..LIMITS }), 1 << 20);
-    }
 }

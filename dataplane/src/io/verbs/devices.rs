@@ -187,6 +187,11 @@ impl Devices {
         open.map(move |entry| (entry.nic, &entry.spec, can.clone()))
     }
 
+    /// Send nothing any more, whatever is posted.
+    pub fn stop(&self) {
+        self.entries.iter().filter_map(|entry| entry.device.as_ref()).for_each(DeviceNic::stop);
+    }
+
     /// NIC and what went through it.
     pub fn write_counters(&self) -> Vec<(u32, WriteCounters)> {
         let open = self.entries.iter().filter_map(|e| Some((e.nic, e.device.as_ref()?)));

@@ -33,7 +33,7 @@ impl VerbsError {
                  as root"
                     .into()
             }
-            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::ENOSYS) => {
                 "modprobe ib_uverbs, and see that /dev/infiniband/uverbs* is there (in a container too)"
                     .into()
             }
@@ -43,5 +43,25 @@ impl VerbsError {
             _ => format!("see rdma link and dmesg for {device}"),
         };
         Self::new(format!("{device}: {what}: {source}"), remedy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_grant_raise_load_or_look_at() {
+        for (error, remedy) in [
+            (libc::EACCES, "grant read and write on /dev/infiniband/uverbs*"),
+            (libc::ENOMEM, "ulimit -l unlimited"),
+            (libc::ENOSYS, "modprobe ib_uverbs"),
+            (libc::ETIMEDOUT, "answers to ping"),
+            (libc::EINVAL, "see rdma link and dmesg for mlx5_0"),
+        ] {
+            let source = io::Error::from_raw_os_error(error);
+            let text = VerbsError::refused("mlx5_0", "queue pair", &source).to_string();
+            assert!(text.starts_with("mlx5_0: queue pair: ") && text.contains(remedy), "{text}");
+        }
     }
 }

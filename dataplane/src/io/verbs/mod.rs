@@ -3,7 +3,8 @@
 //! * [`devices`]: all of them in a process, and what their peers must know.
 //! * `nic`, `flow`: one of them; its messages as WRITEs.
 //! * [`courier`]: single payloads, for tools and tests.
-//! * `device`, `memory`, `queue_pair`: an open device, its memory, its connections.
+//! * `device`, `limits`, `memory`, `queue_pair`: an open device, what it can do, its memory, its
+//!   connections.
 //! * `discovery`, `counters`: what the kernel shows of devices.
 //! * `abi`, `library`: the library, opened at run time, and what of its interface is used.
 //! * [`error`]: what can be wrong, and what to do about it.
@@ -20,6 +21,7 @@ mod discovery;
 pub mod error;
 mod flow;
 mod library;
+mod limits;
 mod memory;
 pub mod nic;
 mod queue_pair;

@@ -2,9 +2,10 @@
 
 use super::abi::{WorkCompletion, status};
 use super::counters::{self, Counters};
-use super::device::{BATCH, Device, Needs, write_bytes};
+use super::device::{BATCH, Device};
 use super::error::VerbsError;
 use super::flow::{Flow, Source, Target};
+use super::limits::{Needs, write_bytes};
 use super::queue_pair::{Connect, QueuePair, timeout_code};
 use crate::config::TransportConfig;
 use crate::engine::nic::{DeviceEvent, DeviceRequest, PairPlan};
@@ -12,8 +13,6 @@ use crate::roce::queue_pair::FailureReason;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
-/// WRITEs and receives that a queue pair has posted, at most.
-const DEPTH: u32 = 64;
 /// Marks the completion of a receive in the number of a work request: errors say nothing else.
 const IS_RECEIVE: u64 = 1 << 63;
 const PS_PER_NS: u64 = 1000;
@@ -59,7 +58,7 @@ impl DeviceNic {
     ) -> Result<Self, VerbsError> {
         let needs = Needs { queue_pairs: plans.len() as u32, mtu_bytes };
         let device = Device::open(address, interface, needs)?;
-        let depth = depth(&device, plans.len() as u32);
+        let depth = device.depth();
         let made = plans.iter().map(|_| QueuePair::new(&device, depth, depth));
         let queue_pairs: Vec<QueuePair> = made.collect::<Result<_, _>>()?;
         for (index, queue_pair) in queue_pairs.iter().enumerate() {
@@ -199,6 +198,11 @@ impl DeviceNic {
         }
     }
 
+    /// Send nothing any more, whatever is posted.
+    pub fn stop(&self) {
+        self.queue_pairs.iter().for_each(|queue_pair| queue_pair.stop(&self.device));
+    }
+
     /// Readable when there is something to report.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.device.descriptor()
@@ -213,13 +217,6 @@ impl DeviceNic {
     pub fn device_counters(&self) -> Counters {
         counters::growth(&self.before, &counters::read(self.device.place()))
     }
-}
-
-/// Requests per queue that all completions of all queue pairs find room for.
-fn depth(device: &Device, queue_pairs: u32) -> u32 {
-    let limits = device.limits();
-    let share = limits.completions / (2 * queue_pairs.max(1));
-    DEPTH.min(share).min(limits.requests).max(1)
 }
 
 fn unplanned(plan: &PairPlan) -> VerbsError {

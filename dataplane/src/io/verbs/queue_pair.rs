@@ -122,6 +122,13 @@ impl QueuePair {
         self.modify(device, to_send(connect), SEND_MASK).map_err(refused)
     }
 
+    /// Send nothing any more, whatever is posted; there is no way back.
+    pub fn stop(&self, device: &Device) {
+        let attributes = QueuePairAttributes { state: state::ERROR, ..blank() };
+        // Only a queue pair that has stopped by itself refuses.
+        let _ = self.modify(device, attributes, mask::STATE);
+    }
+
     fn modify(
         &self,
         device: &Device,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -29,29 +28,47 @@ class Cable:
     interface: str
     descriptor: int
 
+    @contextmanager
+    def pulled(self) -> Iterator[None]:
+        """Take the host's end out for the block; the neighbour is forgotten meanwhile."""
+        ip("-n", self.namespace, "link", "set", self.interface, "down")
+        try:
+            yield
+        finally:
+            ip("-n", self.namespace, "link", "set", self.interface, "up")
 
-def can_lay() -> bool:
-    """Whether there may be cables: namespaces and taps need root."""
-    return os.geteuid() == 0 and shutil.which("ip") is not None and TUN.exists()
+
+class NoCableError(Exception):
+    """There can be no cable on this machine; the text says why."""
 
 
 @contextmanager
 def cable(address: str, *, mtu_bytes: int) -> Iterator[Cable]:
     """Lay a cable; `address`, with the length of its prefix, is the host's.
 
-    The interface goes with its descriptor, the namespace with the block.
+    The interface goes with its descriptor, the namespace with the block. Raises `NoCableError`.
     """
     name = f"rw{secrets.token_hex(4)}"
-    descriptor = os.open(TUN, os.O_RDWR | os.O_CLOEXEC)
     try:
-        request = struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI)
-        fcntl.ioctl(descriptor, TUNSETIFF, request)
-        ip("netns", "add", name)
-        ip("link", "set", name, "netns", name)
-        ip("-n", name, "addr", "add", address, "dev", name)
-        ip("-n", name, "link", "set", name, "mtu", str(mtu_bytes), "up")
-        ip("-n", name, "link", "set", "lo", "up")
+        descriptor = os.open(TUN, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise NoCableError(f"{TUN}: {error.strerror}") from error
+    try:
+        try:
+            _lay(name, descriptor, address, mtu_bytes)
+        except (OSError, RuntimeError) as error:
+            raise NoCableError(str(error)) from error
         yield Cable(name, name, descriptor)
     finally:
         os.close(descriptor)
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def _lay(name: str, descriptor: int, address: str, mtu_bytes: int) -> None:
+    request = struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI)
+    fcntl.ioctl(descriptor, TUNSETIFF, request)
+    ip("netns", "add", name)
+    ip("link", "set", name, "netns", name)
+    ip("-n", name, "addr", "add", address, "dev", name)
+    ip("-n", name, "link", "set", name, "mtu", str(mtu_bytes), "up")
+    ip("-n", name, "link", "set", "lo", "up")

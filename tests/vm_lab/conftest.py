@@ -9,7 +9,7 @@ import pytest
 
 from tests.emulator.control.processes import mosquitto
 from tests.kernel_peer import packages
-from tests.vm_lab.cable import cable, can_lay
+from tests.vm_lab.cable import NoCableError, cable
 from tests.vm_lab.laboratory import HOST_TO_GUEST, MTU_BYTES, Laboratory
 
 
@@ -23,10 +23,13 @@ def all_guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]
     work = tmp_path_factory.mktemp("vm-lab")
     with contextlib.ExitStack() as stack:
         broker, _ = stack.enter_context(mosquitto(work))
-        laid = None
-        if can_lay():
-            laid = stack.enter_context(cable(f"{HOST_TO_GUEST}/24", mtu_bytes=MTU_BYTES))
-        yield Laboratory(folder, work, broker, stack, laid)
+        made = Laboratory(folder, work, broker, stack)
+        try:
+            laid = cable(f"{HOST_TO_GUEST}/24", mtu_bytes=MTU_BYTES)
+            made.cable = stack.enter_context(laid)
+        except NoCableError as error:
+            made.no_cable = str(error)
+        yield made
 
 
 @pytest.fixture

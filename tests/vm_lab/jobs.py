@@ -93,12 +93,13 @@ def run_job(
 
 
 def wait_for_traffic(
-    laboratory: Laboratory, guest: str, run: subprocess.Popen[str], packets: int = 200
+    laboratory: Laboratory, place: Place, run: subprocess.Popen[str], packets: int = 200
 ) -> None:
     """Wait until a guest has sent some packets more than it had, for a run that goes on."""
 
     def sent() -> int:
-        return int(laboratory.guests[guest].ask("interface", name="wire0")["tx_packets"])
+        guest = laboratory.guests[place.agent]
+        return int(guest.ask("interface", name=place.interface)["tx_packets"])
 
     first = sent()
     until(lambda: run.poll() is not None or sent() - first >= packets, RUN_TIMEOUT_S)

@@ -75,8 +75,10 @@ class Laboratory:
     """URL on loopback."""
     stack: contextlib.ExitStack
     """Ends what was started."""
-    cable: Cable | None
-    """None where there can be none."""
+    cable: Cable | None = None
+    """From the first guest to the host; None where there can be none."""
+    no_cable: str = ""
+    """Why there is none."""
     guests: dict[str, Guest] = field(default_factory=dict)
     _host_agent: subprocess.Popen[str] | None = None
 
@@ -107,7 +109,7 @@ class Laboratory:
     def guest_and_host(self) -> tuple[Place, Place]:
         """Both ends of the cable to the host; skips where there is none."""
         if self.cable is None:
-            pytest.skip("a cable from a guest to the host needs root, ip and /dev/net/tun")
+            pytest.skip(f"no cable from a guest to the host: {self.no_cable}")
         host = Place(HOST, self.cable.interface, HOST_TO_GUEST, self.cable.namespace)
         return Place(GUESTS[0], "host0", GUEST_TO_HOST), host
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.vm_lab.jobs import column, expect_complete, expect_valid_frames, run_job
+from metrics.records import load
+from tests.emulator.control.processes import command
+from tests.vm_lab.jobs import (
+    RUN_TIMEOUT_S,
+    column,
+    expect_complete,
+    expect_valid_frames,
+    lab_file,
+    run_job,
+    wait_for_traffic,
+)
 from tests.vm_lab.laboratory import GUESTS, Laboratory, on_the_wire
 
 pytestmark = [pytest.mark.kernel_peer, pytest.mark.slow]
@@ -21,6 +32,9 @@ REAL_TIME: dict[str, Any] = {
     "rate_gbps": 0.02,
     "transport": {"retransmission_timeout_ns": 4_000_000_000},
 }
+# Some seconds of traffic, and less than the retries last.
+LONG_JOB = "all-reduce,repeats=16,size_bytes=524288"
+OUTAGE_S = 0.5
 
 
 def adapter_counters(run: Mapping[str, Any]) -> dict[int, dict[str, int]]:
@@ -106,6 +120,32 @@ def test_a_job_runs_between_an_rdma_device_and_the_soft_endpoint(
     nics = run["counters"]["nics"]
     assert nics["data_payload_bytes_received"] == nics["data_payload_bytes_sent"][::-1]
     assert nics["retransmitted_packets"] == [0, 0]
+
+
+@pytest.mark.privileged
+def test_a_pulled_cable_is_survived_by_both_kinds_of_endpoints(
+    laboratory: Laboratory, tmp_path: Path
+) -> None:
+    """What was lost is sent again, and every collective completes."""
+    guest, host = laboratory.guest_and_host()
+    laboratory.with_rdma()
+    places = (replace(guest, driver="verbs"), replace(host, driver="udp"))
+    keys = REAL_TIME | {"transport": {"mtu_bytes": 1024, "retransmission_timeout_ns": 250_000_000}}
+    lab = lab_file(laboratory, tmp_path / "lab.yaml", places, "udp", **keys)
+    out = tmp_path / "run"
+    words = ("run", str(lab), "--profile", LONG_JOB, "--out", str(out), "--quiet")
+    with command(*words, directory=tmp_path) as process:
+        wait_for_traffic(laboratory, guest, process)
+        assert laboratory.cable is not None
+        with laboratory.cable.pulled():
+            time.sleep(OUTAGE_S)
+        _, said = process.communicate(timeout=RUN_TIMEOUT_S)
+    assert process.returncode == 0, said
+    run = load(out).run
+    assert run["ops_done"] == run["ops_total"] > 0
+    assert run["byte_conservation"]["holds"]
+    # The kernel is quicker, and may have had nothing under way.
+    assert sum(column(run, "nics", "retransmitted_packets")) > 0
 
 
 def test_a_guest_without_a_device_is_told_how_to_get_one(

@@ -29,7 +29,7 @@ def test_a_guest_that_is_killed_is_named_and_the_others_records_are_kept(
     out = tmp_path / "cut-off"
     words = ("run", str(lab), "--profile", LONG_JOB, "--out", str(out), "--quiet")
     with command(*words, directory=tmp_path) as process:
-        wait_for_traffic(laboratory, "guest1", process)
+        wait_for_traffic(laboratory, places[1], process)
         laboratory.kill("guest1")
         _, said = process.communicate(timeout=END_TIMEOUT_S)
     assert process.returncode == 1

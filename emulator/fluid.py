@@ -21,10 +21,6 @@ def check_model(job: Job) -> None:
         what = "is asked of a prediction by flows, which has no frames"
         remedy = "leave out --capture, or predict with --model packets"
         problems.append(Problem("command line", what, remedy, "--capture"))
-    if job.config.get("events"):
-        what = "has events of links, which flows don't know"
-        remedy = "leave them out with --set events=[], or predict with --model packets"
-        problems.append(Problem(str(job.loaded.path), what, remedy, "events"))
     if problems:
         raise InputError(*problems)
 

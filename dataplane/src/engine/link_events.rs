@@ -87,15 +87,15 @@ pub struct LinkEvents {
     /// By link.
     down_since_ps: Vec<Option<u64>>,
     /// By link: the switches at it take it for down.
-    pub(super) avoided: Vec<bool>,
+    pub(crate) avoided: Vec<bool>,
     /// By link: the whole fabric takes it for down.
-    pub(super) withdrawn: Vec<bool>,
+    pub(crate) withdrawn: Vec<bool>,
     log: Vec<LinkEventRow>,
 }
 
 impl LinkEvents {
     /// The events of a job; `None` if there are none.
-    pub(super) fn new(
+    pub(crate) fn new(
         config: &JobConfig,
         topology: &Topology,
         programs: &BTreeMap<u32, usize>,
@@ -132,7 +132,7 @@ impl LinkEvents {
 
     /// An event whose moment has come, as the executor of `nic` shows; each once.
     #[inline]
-    pub(super) fn poll_moment(&mut self, nic: u32, executor: &Executor) -> Option<u32> {
+    pub(crate) fn poll_moment(&mut self, nic: u32, executor: &Executor) -> Option<u32> {
         let watched = &mut self.watched[nic as usize];
         let place = watched
             .iter()
@@ -143,7 +143,7 @@ impl LinkEvents {
     }
 
     /// Whether a link is to change so, or is so already.
-    pub(super) fn is_news(&self, link: u32, change: LinkChange) -> bool {
+    pub(crate) fn is_news(&self, link: u32, change: LinkChange) -> bool {
         match change {
             LinkChange::Down => !self.is_down(link),
             LinkChange::Up => self.is_down(link),
@@ -152,7 +152,7 @@ impl LinkEvents {
     }
 
     /// Remember that a link has changed.
-    pub(super) fn note_change(&mut self, now_ps: u64, link: u32, change: LinkChange) -> Happened {
+    pub(crate) fn note_change(&mut self, now_ps: u64, link: u32, change: LinkChange) -> Happened {
         match change {
             LinkChange::Down => {
                 self.down_since_ps[link as usize] = Some(now_ps);
@@ -167,7 +167,7 @@ impl LinkEvents {
     }
 
     /// The switches at a link see its state. What they learn by that; `None` if nothing.
-    pub(super) fn notice(&mut self, link: u32) -> Option<Happened> {
+    pub(crate) fn notice(&mut self, link: u32) -> Option<Happened> {
         let is_down = self.is_down(link);
         let was_down = std::mem::replace(&mut self.avoided[link as usize], is_down);
         match (was_down, is_down) {
@@ -178,13 +178,13 @@ impl LinkEvents {
     }
 
     /// All switches learn what those at a link know. Whether that is new.
-    pub(super) fn withdraw(&mut self, link: u32) -> bool {
+    pub(crate) fn withdraw(&mut self, link: u32) -> bool {
         let is_avoided = self.avoided[link as usize];
         std::mem::replace(&mut self.withdrawn[link as usize], is_avoided) != is_avoided
     }
 
     /// Add to the log.
-    pub(super) fn record(&mut self, row: LinkEventRow) {
+    pub(crate) fn record(&mut self, row: LinkEventRow) {
         self.log.push(row);
     }
 
@@ -197,6 +197,16 @@ impl LinkEvents {
     pub fn down(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let indexed = self.down_since_ps.iter().enumerate();
         indexed.filter_map(|(link, since_ps)| Some((link as u32, (*since_ps)?)))
+    }
+
+    /// The links that are down and that `is_meant` says, in words; empty if there are none.
+    pub(crate) fn outages(&self, config: &JobConfig, is_meant: impl Fn(u32) -> bool) -> String {
+        let meant = self.down().filter(|(link, _)| is_meant(*link));
+        let named = meant.map(|(link, since_ps)| {
+            let name = &config.links[link as usize].name;
+            format!("link {name} is down since {:.3} us", since_ps as f64 / 1e6)
+        });
+        named.collect::<Vec<_>>().join(", ")
     }
 
     /// What has happened, in the order of time.

@@ -3,7 +3,7 @@
 use super::event_queue::EventQueue;
 use super::link_events::{Happened, LinkEventRow};
 use super::medium::Medium;
-use super::rerouting::{Ways, link_at};
+use super::rerouting::{Ways, is_usable};
 use super::world::{Event, World};
 use crate::config::{EventTrigger, JobConfig, LinkChange, NodeId};
 
@@ -149,15 +149,11 @@ impl<M: Medium> World<M> {
     /// Have every switch use the ports that lead on as far as it knows.
     fn reroute(&mut self) {
         let Some(events) = &self.link_events else { return };
-        let topology = &self.topology;
-        let ways = Ways::new(&self.config, topology, &events.withdrawn);
+        let ways = Ways::new(&self.config, &self.topology, &events.withdrawn);
         for (index, switch) in self.switches.iter_mut().enumerate() {
             let Some(switch) = switch else { continue };
-            switch.reroute(|nic, port| {
-                let link = link_at(topology, index, port);
-                link.is_some_and(|link| !events.avoided[link as usize])
-                    && ways.leads(topology, (index, port), nic)
-            });
+            switch
+                .reroute(|nic, port| is_usable(&self.topology, events, &ways, (index, port), nic));
         }
     }
 
@@ -175,15 +171,7 @@ impl<M: Medium> World<M> {
         if guilty.is_empty() && !(self.has_way(a, b) && self.has_way(b, a)) {
             guilty = events.down().map(|(link, _)| link).collect();
         }
-        let named: Vec<String> = events
-            .down()
-            .filter(|(link, _)| guilty.contains(link))
-            .map(|(link, since_ps)| {
-                let name = &self.config.links[link as usize].name;
-                format!("link {name} is down since {:.3} us", since_ps as f64 / 1e6)
-            })
-            .collect();
-        named.join(", ")
+        events.outages(&self.config, |link| guilty.contains(&link))
     }
 
     fn has_way(&self, from: u32, to: u32) -> bool {

@@ -19,7 +19,7 @@ pub mod nic;
 pub mod program;
 mod propagation_records;
 pub mod records;
-mod rerouting;
+pub(crate) mod rerouting;
 pub mod rows;
 pub mod series;
 pub mod telemetry;

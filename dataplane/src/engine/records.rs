@@ -438,7 +438,7 @@ fn queue_columns<'a>(rows: impl Iterator<Item = &'a QueueRow>) -> Table {
     })
 }
 
-fn link_event_table(rows: &[LinkEventRow]) -> Table {
+pub(crate) fn link_event_table(rows: &[LinkEventRow]) -> Table {
     table!(rows, row => {
         "time_ps": U64 = row.time_ps,
         "event": U32 = row.event,

@@ -4,12 +4,13 @@
 //! job gives. No switch takes a detour of more hops. Source: the usual practice of BGP in a Clos, where
 //! a withdrawn prefix leaves the ECMP group and valley paths are not used (RFC 7938, sections 5 and 6).
 
+use super::link_events::LinkEvents;
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
 
 /// Whether a switch has a way to a NIC over links that are not `down`.
 #[derive(Clone, Debug)]
-pub(super) struct Ways {
+pub(crate) struct Ways {
     /// By switch and NIC.
     leads: Vec<Vec<bool>>,
 }
@@ -53,9 +54,17 @@ impl Ways {
     }
 }
 
-/// The link at a port of a switch.
-pub(super) fn link_at(topology: &Topology, switch: usize, port: u16) -> Option<u32> {
-    topology.switch_egress[switch][usize::from(port)].map(|direction| direction / 2)
+/// Whether a switch sends packets to a NIC from a port, as far as it knows.
+pub(crate) fn is_usable(
+    topology: &Topology,
+    events: &LinkEvents,
+    ways: &Ways,
+    (switch, port): (usize, u16),
+    nic: usize,
+) -> bool {
+    let link = topology.switch_egress[switch][usize::from(port)].map(|direction| direction / 2);
+    link.is_some_and(|link| !events.avoided[link as usize])
+        && ways.leads(topology, (switch, port), nic)
 }
 
 fn search(

@@ -33,8 +33,10 @@ mod watchdog;
 
 pub use counters::{PortTotals, QueueSample, QueueTotals};
 pub use ecmp::EcmpHash;
+pub(crate) use path::port_of_flow;
 pub use pause_log::{PauseCause, PauseEvent, PauseLog};
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};
+pub(crate) use routes::{Choices, Routes};
 pub use switch::{PortLink, Switch};
 
 use crate::roce::Frame;

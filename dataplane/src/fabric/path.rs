@@ -54,22 +54,11 @@ impl PathSelector {
     ) -> u16 {
         let ports = choices.ports;
         match (self.selection, choices.before_failures) {
-            (PathSelection::Flow, Some(all)) => self.of_flow_among(flow, ports, all),
+            (PathSelection::Flow, Some(all)) => {
+                port_of_flow(&self.hash, self.failure_hashing, flow, (ports, all))
+            }
             (selection, _) => self.choose_anew(selection, now_ps, flow, ports, depth_bytes),
         }
-    }
-
-    /// The port of a flow while only `left` of `all` are usable.
-    fn of_flow_among(&self, flow: (u32, u32, u16), left: &[u16], all: &[u16]) -> u16 {
-        let hash = self.hash.of(flow);
-        if left.len() == all.len() {
-            return all[pick(hash, all.len())];
-        }
-        if self.failure_hashing == FailureHashing::Modulo {
-            return left[(hash % left.len() as u64) as usize];
-        }
-        let port = all[pick(hash, all.len())];
-        if left.contains(&port) { port } else { left[pick(mix(hash), left.len())] }
     }
 
     #[inline]
@@ -109,6 +98,24 @@ impl PathSelector {
         let in_turn = from_first.iter().chain(before);
         in_turn.copied().min_by_key(|port| depth_bytes(*port)).unwrap_or(ports[0])
     }
+}
+
+/// The port of a flow while only `left` of `all` are usable.
+pub(crate) fn port_of_flow(
+    hash: &EcmpHash,
+    failure_hashing: FailureHashing,
+    flow: (u32, u32, u16),
+    (left, all): (&[u16], &[u16]),
+) -> u16 {
+    let hash = hash.of(flow);
+    if left.len() == all.len() {
+        return all[pick(hash, all.len())];
+    }
+    if failure_hashing == FailureHashing::Modulo {
+        return left[(hash % left.len() as u64) as usize];
+    }
+    let port = all[pick(hash, all.len())];
+    if left.contains(&port) { port } else { left[pick(mix(hash), left.len())] }
 }
 
 #[cfg(test)]

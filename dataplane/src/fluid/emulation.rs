@@ -2,28 +2,30 @@
 
 use super::loads::{Loads, Mix};
 use super::message::{Framing, Message, acknowledgement_line_bytes};
-use super::queue_pair::{NO_WAKE_PS, QueuePair, limit_bps};
+use super::queue_pair::{NO_WAKE_PS, QueuePair, Sent, limit_bps};
 use super::rank::{Rank, connections};
-use super::route::Router;
+use super::route::{Route, Router};
 use super::sharing::{Change, Sharing};
 use crate::config::{JobConfig, QpDistribution};
 use crate::engine::ConfigError;
 use crate::engine::connections::Connection;
 use crate::engine::event_queue::EventQueue;
 use crate::engine::executor::{Action, Completion, Executor};
+use crate::engine::link_events::LinkEvents;
 use crate::engine::nic::CLEAR_TO_SEND_BYTES;
-use crate::engine::nic::striping::{Sent, stripes};
+use crate::engine::nic::striping::{self, stripes};
 use crate::engine::program::{Program, check_programs};
 use crate::engine::topology::Topology;
 use crate::engine::virtual_clock::Progress;
 use crate::roce::udp_source_port;
 use crate::units::transfer_ps;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub(super) enum Event {
     /// The first message of a flow may have left.
     Drained { flow: u32 },
     /// A message, or a stripe of it, has arrived whole.
@@ -36,6 +38,14 @@ enum Event {
     DelayEnd { nic: u32, op: u32 },
     /// Bandwidth is shared anew.
     Share,
+    /// Links change.
+    LinkChange { event: u32, change: u32 },
+    /// The switches at the links of an event see how they are.
+    LinkNotice { event: u32 },
+    /// All switches learn of it.
+    LinkWithdrawal { event: u32 },
+    /// A flow whose way was cut goes on.
+    Resumption { flow: u32 },
 }
 
 /// See the module documentation of [`crate::fluid`].
@@ -43,7 +53,7 @@ enum Event {
 pub struct Emulation {
     pub(super) config: JobConfig,
     pub(super) topology: Topology,
-    router: Router,
+    pub(super) router: Router,
     deferral_ratio: f64,
     /// By NIC index.
     pub(super) ranks: Vec<Option<Rank>>,
@@ -53,7 +63,10 @@ pub struct Emulation {
     pub(super) flows: Vec<QueuePair>,
     pub(super) sharing: Sharing,
     pub(super) loads: Loads,
-    events: EventQueue<Event>,
+    pub(super) link_events: Option<Box<LinkEvents>>,
+    /// What flows sent over directions that they have left: by flow and direction.
+    pub(super) past: BTreeMap<(u32, u32), Sent>,
+    pub(super) events: EventQueue<Event>,
     /// When bandwidth is shared anew; later and earlier events for it are stale.
     share_ps: u64,
     changes: Vec<Change>,
@@ -76,11 +89,10 @@ impl Emulation {
         if !(0.0..=1.0).contains(&deferral_ratio) {
             return Err(ConfigError::new("deferral_ratio out of range"));
         }
-        if !config.events.is_empty() {
-            return Err(ConfigError::new("flows know no events of links"));
-        }
         let topology = Topology::new(&config)?;
         check_programs(programs, true)?;
+        let lengths = programs.iter().map(|program| (program.rank, program.len())).collect();
+        let link_events = LinkEvents::new(&config, &topology, &lengths, true)?;
         let connections = connections(&config, &topology, programs)?;
         let mut ranks: Vec<Option<Rank>> = config.nics.iter().map(|_| None).collect();
         for program in programs {
@@ -100,6 +112,8 @@ impl Emulation {
             flows: Vec::new(),
             sharing: Sharing::new(rates()),
             loads: Loads::new(rates(), telemetry.sample_interval_ps, telemetry.max_samples),
+            link_events,
+            past: BTreeMap::new(),
             events: EventQueue::new(),
             share_ps: u64::MAX,
             changes: Vec::new(),
@@ -145,6 +159,7 @@ impl Emulation {
 
     fn start(&mut self) {
         self.is_started = true;
+        self.schedule_link_events();
         for nic in 0..self.ranks.len() as u32 {
             if let Some(rank) = &mut self.ranks[nic as usize] {
                 rank.executor.start(0);
@@ -177,6 +192,10 @@ impl Emulation {
             }),
             Event::Share if self.share_ps <= self.now_ps => return 1 + self.share() as u64,
             Event::Share => {}
+            Event::LinkChange { event, change } => self.change_links(event, change),
+            Event::LinkNotice { event } => self.notice_links(event),
+            Event::LinkWithdrawal { event } => self.withdraw_links(event),
+            Event::Resumption { flow } => self.handle_resumption(flow),
         }
         1
     }
@@ -195,6 +214,7 @@ impl Emulation {
             let Some(action) = rank.executor.poll_action() else {
                 let done = rank.executor.ops_done();
                 self.ops_done += done - std::mem::replace(&mut rank.reported_done, done);
+                self.poll_moments(nic);
                 return;
             };
             match action {
@@ -248,24 +268,38 @@ impl Emulation {
         let framing = Framing::new(size_bytes, self.config.transport.mtu_bytes);
         let pair = &mut self.flows[flow as usize];
         pair.begin(self.now_ps, &framing, size_bytes);
+        if pair.cut.is_some() {
+            self.begin_outage(flow, 0.0);
+        } else {
+            self.join_links(flow, framing.line_bytes);
+        }
+    }
+
+    /// The flow sends from now on; its first message has so many bytes on the line.
+    pub(super) fn join_links(&mut self, flow: u32, line_bytes: u64) {
         self.sharing.hops(flow).for_each(|(d, _)| self.loads.enter(self.now_ps, d));
         let activation = self.sharing.activate(flow);
         self.set_rate(flow, activation.rate_bps);
         if !activation.is_final {
-            self.want_sharing(transfer_ps(framing.line_bytes, activation.least_bps as u64));
+            self.want_sharing(transfer_ps(line_bytes, activation.least_bps as u64));
         }
     }
 
     fn deactivate(&mut self, flow: u32) {
-        self.set_rate(flow, 0.0);
-        self.sharing.hops(flow).for_each(|(d, _)| self.loads.leave(self.now_ps, d));
-        if self.sharing.deactivate(flow) {
+        if self.leave_links(flow) {
             self.want_sharing(self.now_ps - self.flows[flow as usize].begun_ps);
         }
     }
 
+    /// The flow sends nothing from now on. Whether others may get what it leaves.
+    pub(super) fn leave_links(&mut self, flow: u32) -> bool {
+        self.set_rate(flow, 0.0);
+        self.sharing.hops(flow).for_each(|(d, _)| self.loads.leave(self.now_ps, d));
+        self.sharing.deactivate(flow)
+    }
+
     /// Share anew after the deferred part of `scale_ps`, or earlier.
-    fn want_sharing(&mut self, scale_ps: u64) {
+    pub(super) fn want_sharing(&mut self, scale_ps: u64) {
         let after_ps = (scale_ps as f64 * self.deferral_ratio) as u64;
         let at_ps = self.now_ps.saturating_add(after_ps);
         if at_ps < self.share_ps {
@@ -346,9 +380,7 @@ impl Emulation {
         let framing = Framing::new(message.size_bytes, self.config.transport.mtu_bytes);
         let pair = &mut self.flows[flow as usize];
         let nic = pair.source_nic;
-        pair.sent.packets += framing.packets;
-        pair.sent.frame_bytes += framing.frame_bytes();
-        pair.sent.payload_bytes += message.size_bytes;
+        pair.count_sent(whole(&framing, message.size_bytes));
         let arrival_ps = self.now_ps + pair.forward.beyond_first_ps(framing.packet_line_bytes);
         let end_ps = arrival_ps + pair.back.whole_ps(acknowledgement_line_bytes());
         let Message { op, peer_op, size_bytes } = message;
@@ -380,7 +412,7 @@ impl Emulation {
 
     fn handle_acknowledged(&mut self, nic: u32, op: u32) {
         let Some(rank) = &mut self.ranks[nic as usize] else { return };
-        if rank.striping.handle_sent(op, Sent::default()).is_some() {
+        if rank.striping.handle_sent(op, striping::Sent::default()).is_some() {
             self.on_rank(nic, |executor, now_ps| executor.handle_sent(now_ps, op));
         }
     }
@@ -411,16 +443,29 @@ impl Emulation {
         let planned = self.connections[connection as usize];
         let nic = |rank| self.topology.nic_of_rank.get(&rank).copied();
         let ends = (nic(planned.source_rank)?, nic(planned.destination_rank)?);
-        let address = |nic: u32| u32::from(self.config.nics[nic as usize].address);
         let port = udp_source_port(planned.source_qp, planned.destination_qp);
+        let (forward, back) = self.ways((ends, port))?;
+        let limit_bps = limit_bps(&self.config, planned.class, &forward.latency, &back.latency);
+        let flow = self.sharing.add_flow(&forward.hops, limit_bps);
+        let mut pair = QueuePair::new((ends, port), planned.class, (&forward, &back));
+        pair.cut = self.cut(&forward, &back);
+        self.flows.push(pair);
+        self.flow_of_connection[connection as usize] = flow;
+        Some(flow)
+    }
+
+    /// The ways there and back of a queue pair between two NICs, with its source port.
+    pub(super) fn ways(&self, (ends, port): ((u32, u32), u16)) -> Option<(Route, Route)> {
+        let address = |nic: u32| u32::from(self.config.nics[nic as usize].address);
         let (here, there) = (address(ends.0), address(ends.1));
         let route = |ends, flow| self.router.route(&self.config, &self.topology, ends, flow);
         let forward = route(ends, (here, there, port))?;
         let back = route((ends.1, ends.0), (there, here, port))?;
-        let limit_bps = limit_bps(&self.config, planned.class, &forward.latency, &back.latency);
-        let flow = self.sharing.add_flow(&forward.hops, limit_bps);
-        self.flows.push(QueuePair::new(ends, port, forward.latency, back.latency));
-        self.flow_of_connection[connection as usize] = flow;
-        Some(flow)
+        Some((forward, back))
     }
+}
+
+/// All of a message.
+pub(super) fn whole(framing: &Framing, size_bytes: u64) -> Sent {
+    Sent { packets: framing.packets, frame_bytes: framing.frame_bytes(), payload_bytes: size_bytes }
 }

@@ -44,6 +44,8 @@ struct Load {
     now: Amount,
     updated_ps: u64,
     carried: Amount,
+    /// Bytes on the line when the rate changed last, and the time that they had taken.
+    before: (f64, f64),
     /// What has gone into rows.
     told: (u64, u64, u64, u64),
 }
@@ -61,8 +63,13 @@ impl Load {
     fn totals(&self) -> (u64, u64, u64, u64) {
         let Amount { line, payload, packets } = self.carried;
         let frame_bytes = line - packets * PREAMBLE_AND_GAP_BYTES as f64;
-        let busy_ps = line * (8 * PS_PER_S) as f64 / self.rate_bps as f64;
+        let busy_ps = self.busy_ps(line);
         (frame_bytes.round() as u64, packets.round() as u64, payload.round() as u64, busy_ps as u64)
+    }
+
+    fn busy_ps(&self, line: f64) -> f64 {
+        let (line_before, busy_before_ps) = self.before;
+        busy_before_ps + (line - line_before) * (8 * PS_PER_S) as f64 / self.rate_bps as f64
     }
 
     fn row(&mut self, direction: u32) -> LinkRow {
@@ -139,6 +146,14 @@ impl Loads {
         let bytes_per_ps = 1.0 / (8 * PS_PER_S) as f64;
         load.now.add(-bytes_per_ps, Amount::of(from.0, from.1));
         load.now.add(bytes_per_ps, Amount::of(to.0, to.1));
+    }
+
+    /// A direction has another line rate from now on.
+    pub fn set_rate(&mut self, now_ps: u64, direction: u32, rate_bps: u64) {
+        let load = &mut self.loads[direction as usize];
+        load.settle(now_ps);
+        load.before = (load.carried.line, load.busy_ps(load.carried.line));
+        load.rate_bps = rate_bps;
     }
 
     /// When [`Loads::advance_to`] must be called.

@@ -15,12 +15,16 @@
 //!
 //! All classes of data share alike, whatever their priorities and weights.
 //!
+//! * Links go down, come up and change their rate as in the packet engine, and switches route around them
+//!   by the same rules; see `links`.
+//!
 //! There are no queues, marks, pauses, losses, retransmissions, nor the time that congestion control
 //! takes to find the fair rates; acknowledgements take no bandwidth. Freed or wanted bandwidth is shared
 //! anew a little late: by `deferral_ratio` of the time that the message which caused it has taken or
 //! will take at most, so that changes that come close together are one.
 
 pub mod emulation;
+mod links;
 pub mod loads;
 mod message;
 mod queue_pair;

@@ -3,7 +3,7 @@
 use super::emulation::Emulation;
 use super::rank::Rank;
 use crate::engine::program::OpKind;
-use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables, table};
+use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables, link_event_table, table};
 
 impl Emulation {
     /// Operations, links and paths; there are no queues, rates of queue pairs and failures.
@@ -11,6 +11,9 @@ impl Emulation {
         let mut tables = vec![("ops", self.op_table()), ("links", self.link_table())];
         if self.config.telemetry.flow_paths {
             tables.push(("flow_links", self.flow_link_table()));
+        }
+        if let Some(events) = &self.link_events {
+            tables.push(("link_events", link_event_table(events.log())));
         }
         tables
     }
@@ -65,6 +68,11 @@ impl Emulation {
             OpKind::Receive => "its message",
             OpKind::Delay | OpKind::Join => "its end",
         };
+        let outages = match kind {
+            OpKind::Send | OpKind::Receive => self.outages(),
+            OpKind::Delay | OpKind::Join => String::new(),
+        };
+        let separator = if outages.is_empty() { "" } else { "; " };
         let received_bytes = match kind {
             OpKind::Receive => self.leaving_bytes(peer, nic),
             _ => 0,
@@ -76,7 +84,7 @@ impl Emulation {
             peer,
             size_bytes: program.size_bytes[op as usize],
             received_bytes,
-            waiting_for: waiting_for.into(),
+            waiting_for: format!("{waiting_for}{separator}{outages}"),
         }
     }
 
@@ -120,13 +128,21 @@ impl Emulation {
     /// What the messages that have left put on every link.
     fn flow_link_table(&self) -> Table {
         let rank = |nic: u32| self.config.nics[nic as usize].rank;
-        let rows: Vec<_> = (0..self.flows.len() as u32)
+        let mut sent = self.past.clone();
+        let flows = 0..self.flows.len() as u32;
+        let mut rows: Vec<_> = flows
             .flat_map(|flow| self.sharing.hops(flow).map(move |hop| (flow, hop)))
             .map(|(flow, (direction, fraction))| {
                 let pair = &self.flows[flow as usize];
-                (direction, pair, pair.sent.part(fraction))
+                let mut part = pair.sent.part(fraction);
+                part.add(sent.remove(&(flow, direction)).unwrap_or_default());
+                (direction, pair, part)
             })
             .collect();
+        let left = sent.into_iter().filter(|(_, part)| part.packets > 0);
+        rows.extend(
+            left.map(|((flow, direction), part)| (direction, &self.flows[flow as usize], part)),
+        );
         table!(rows, (direction, pair, sent) => {
             "link": U32 = direction / 2,
             "direction": U8 = (direction % 2) as u8,

@@ -1,9 +1,12 @@
 //! The links that a flow takes: one path, or a share of every path where its packets are spread.
 
 use crate::config::{JobConfig, NodeId, PathSelection};
+use crate::engine::link_events::LinkEvents;
+use crate::engine::rerouting::{Ways, is_usable};
 use crate::engine::topology::Topology;
-use crate::fabric::EcmpHash;
+use crate::fabric::{Choices, EcmpHash, Routes, port_of_flow};
 use crate::units::PS_PER_S;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One direction of a link, and the part of the flow that takes it.
@@ -52,12 +55,27 @@ pub struct Route {
 #[derive(Clone, Debug)]
 pub struct Router {
     hashes: Vec<EcmpHash>,
+    /// What is left of each switch's routes; none before the first link is avoided.
+    left: Vec<Routes>,
 }
 
 impl Router {
     /// The switches of a job.
     pub fn new(config: &JobConfig) -> Self {
-        Self { hashes: config.switches.iter().map(EcmpHash::of_switch).collect() }
+        let hashes = config.switches.iter().map(EcmpHash::of_switch).collect();
+        Self { hashes, left: Vec::new() }
+    }
+
+    /// Use the ways that the switches use, as far as each of them knows of the links' state.
+    pub(super) fn reroute(&mut self, config: &JobConfig, topology: &Topology, events: &LinkEvents) {
+        if self.left.is_empty() {
+            let routes = config.switches.iter().map(|s| Routes::new(&config.nics, &s.routes));
+            self.left = routes.collect();
+        }
+        let ways = Ways::new(config, topology, &events.withdrawn);
+        for (switch, routes) in self.left.iter_mut().enumerate() {
+            routes.restrict(|nic, port| is_usable(topology, events, &ways, (switch, port), nic));
+        }
     }
 
     /// The links from a NIC to another of a flow (source address, destination address, source port).
@@ -81,7 +99,7 @@ impl Router {
                     NodeId::Nic(_) => return None,
                     NodeId::Switch(switch) => {
                         let ports = self.choose(config, switch, destination, flow);
-                        for &port in ports {
+                        for &port in ports.iter() {
                             let egress = &topology.switch_egress[switch as usize];
                             let out = egress.get(usize::from(port)).copied().flatten()?;
                             *next.entry(out).or_insert(0.0) += fraction / ports.len() as f64;
@@ -102,25 +120,27 @@ impl Router {
 
     /// The port that the flow takes, or all that its packets are spread over.
     fn choose<'a>(
-        &self,
+        &'a self,
         config: &'a JobConfig,
         switch: u32,
         destination: u32,
         flow: (u32, u32, u16),
-    ) -> &'a [u16] {
+    ) -> Cow<'a, [u16]> {
         let switch_config = &config.switches[switch as usize];
-        let ports = &switch_config.routes[destination as usize];
-        if ports.len() < 2 {
-            return ports;
-        }
-        match switch_config.path_selection {
-            PathSelection::Flow => {
-                let chosen = self.hashes[switch as usize].choose(flow, ports.len());
-                &ports[chosen..=chosen]
+        let Choices { ports, before_failures } = match self.left.get(switch as usize) {
+            Some(routes) => routes.towards(u32::from(config.nics[destination as usize].address)),
+            None => Choices::from(&switch_config.routes[destination as usize][..]),
+        };
+        let hash = &self.hashes[switch as usize];
+        match (switch_config.path_selection, before_failures) {
+            (PathSelection::Flow, Some(all)) if !all.is_empty() => {
+                let hashing = switch_config.failure_hashing;
+                vec![port_of_flow(hash, hashing, flow, (ports, all))].into()
             }
-            PathSelection::Flowlet { .. }
-            | PathSelection::Packet
-            | PathSelection::ShortestQueue => ports,
+            (PathSelection::Flow, _) if ports.len() > 1 => {
+                vec![ports[hash.choose(flow, ports.len())]].into()
+            }
+            _ => ports.into(),
         }
     }
 }

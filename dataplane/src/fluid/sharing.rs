@@ -20,7 +20,7 @@ struct Entry {
     demand_bps: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     first: u32,
     count: u32,
@@ -117,6 +117,14 @@ impl Sharing {
     /// Make a flow that is not active; its number, counted from 0. It never gets more than
     /// `limit_bps` nor than an empty fabric gives it.
     pub fn add_flow(&mut self, hops: &[Hop], limit_bps: u64) -> u32 {
+        self.flows.push(Flow::default());
+        let flow = self.flows.len() as u32 - 1;
+        self.place(flow, hops, limit_bps);
+        flow
+    }
+
+    /// Have a flow that is not active take other directions, or the same at other capacities.
+    pub fn place(&mut self, flow: u32, hops: &[Hop], limit_bps: u64) {
         let alone = |hop: &Hop| {
             (self.links[hop.direction as usize].capacity_bps as f64 / hop.fraction) as u64
         };
@@ -129,8 +137,14 @@ impl Sharing {
             demand_bps: (hop.fraction * peak_bps as f64) as u64,
         }));
         let count = hops.len() as u32;
-        self.flows.push(Flow { first, count, peak_bps, rate_bps: 0.0, seen: 0, fixed: 0 });
-        self.flows.len() as u32 - 1
+        self.flows[flow as usize] = Flow { first, count, peak_bps, ..Flow::default() };
+    }
+
+    /// A direction carries so much from now on; flows on it that are not placed anew keep their
+    /// peaks. A sharing is wanted.
+    pub fn set_capacity(&mut self, direction: u32, capacity_bps: u64) {
+        self.links[direction as usize].capacity_bps = capacity_bps;
+        self.soil(direction);
     }
 
     /// The flow has something to send.

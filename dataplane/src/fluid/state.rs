@@ -4,6 +4,7 @@ use super::emulation::Emulation;
 use super::loads::Loads;
 use super::rank::{NicTotals, Rank};
 use crate::engine::executor::Executor;
+use crate::engine::link_events::LinkEvents;
 use crate::engine::world::RankCompletion;
 
 impl Emulation {
@@ -60,6 +61,11 @@ impl Emulation {
     /// What a NIC has sent and received.
     pub fn totals(&self, nic: u32) -> Option<NicTotals> {
         Some(self.ranks.get(nic as usize)?.as_ref()?.totals)
+    }
+
+    /// What has happened to links; `None` if nothing was to.
+    pub fn link_events(&self) -> Option<&LinkEvents> {
+        self.link_events.as_deref()
     }
 
     /// The links' loads.

@@ -1,3 +1,4 @@
 //! Flows against packets, and against what can be computed by hand.
 
 mod against_packets;
+mod link_events;

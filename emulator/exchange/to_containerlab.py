@@ -3,6 +3,8 @@
 Containerlab knows no rates; they go into the links' `vars`, where its templates can use them.
 """
 
+import ipaddress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,10 @@ __all__ = ["Images", "containerlab_export"]
 
 _DASHED_KINDS = frozenset({"nokia_srlinux", "srl"})
 """Kinds whose first data interface is e1-1 rather than eth1."""
+
+
+_MANAGEMENT = ipaddress.IPv4Network("172.20.20.0/24")
+"""Where containerlab gives management addresses by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,29 @@ def containerlab_export(view: LabView, images: Images) -> tuple[dict[str, Any], 
         for link in view.links
     ]
     topology = {"kinds": kinds, "nodes": nodes, "links": links}
-    return {"name": view.loaded.lab.name, "topology": topology}, _binding(view, names)
+    head = {"name": view.loaded.lab.name, **_management(nodes)}
+    return {**head, "topology": topology}, _binding(view, names)
+
+
+def _management(nodes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The management network, where the nodes' addresses are not in the one that there is anyway.
+
+    Source: containerlab's manual, "Management network": 172.20.20.0/24 unless `mgmt` says another,
+    and every `mgmt-ipv4` must lie in it. Its first address is the bridge's.
+    """
+    given = [ipaddress.IPv4Address(n["mgmt-ipv4"]) for n in nodes.values() if "mgmt-ipv4" in n]
+    if all(address in _MANAGEMENT for address in given):
+        return {}
+    network = ipaddress.IPv4Network((min(given), _MANAGEMENT.prefixlen), strict=False)
+    while max(given) not in network or _is_taken(network, given):
+        network = network.supernet()
+    return {"mgmt": {"network": "rankwire-mgmt", "ipv4-subnet": str(network)}}
+
+
+def _is_taken(network: ipaddress.IPv4Network, addresses: Sequence[ipaddress.IPv4Address]) -> bool:
+    """Whether a node has an address that no node of the network can have."""
+    own = {network.network_address, network[1], network.broadcast_address}
+    return network.prefixlen > 8 and not own.isdisjoint(addresses)
 
 
 class _Names:
@@ -69,7 +97,23 @@ class _Names:
 
 
 def _node(kind: str, management: str | None) -> dict[str, str]:
-    return {"kind": kind} | ({"mgmt-ipv4": management} if management else {})
+    node = {"kind": kind}
+    if management and _is_ipv4(management):
+        node["mgmt-ipv4"] = management
+    return node
+
+
+def _is_ipv4(management: str) -> bool:
+    """A lab may have names there, which containerlab has no place for: they go into the binding."""
+    try:
+        ipaddress.IPv4Address(management)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(management: str | None) -> dict[str, str]:
+    return {"management_address": management} if management and not _is_ipv4(management) else {}
 
 
 def _label(end: GraphEnd) -> str:
@@ -84,6 +128,7 @@ def _binding(view: LabView, names: _Names) -> dict[str, Any]:
             "name": nic.name,
             "rank": nic.rank,
             "address": nic.address,
+            **_named(view.host_management(nic.host)),
         }
         for index, nic in enumerate(fabric.nics)
     ]
@@ -92,6 +137,7 @@ def _binding(view: LabView, names: _Names) -> dict[str, Any]:
             "at": switch.name,
             "ports": switch.ports,
             "port_names": [names.port(End(True, index, port)) for port in range(switch.ports)],
+            **_named(view.switch_management(switch.name)),
         }
         for index, switch in enumerate(fabric.switches)
     ]

@@ -90,3 +90,45 @@ def test_a_containerlab_export_names_interfaces_as_the_kind_does() -> None:
     assert document["topology"]["links"][0]["endpoints"] == ["host0:eth1", "leaf0:e1-1"]
     assert document["topology"]["nodes"]["leaf0"] == {"kind": "nokia_srlinux"}
     assert document["topology"]["kinds"]["nokia_srlinux"] == {"image": "ghcr.io/nokia/srlinux"}
+
+
+MANAGED = """\
+name: managed
+topology:
+  kind: explicit
+  nics: [{name: h0}, {name: h1}]
+  switches: [{name: tor, ports: 2, management_address: ADDRESS}]
+  links:
+    - {ends: [h0, "tor:0"], rate_gbps: 400, delay_ns: 500}
+    - {ends: [h1, "tor:1"], rate_gbps: 400, delay_ns: 500}
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "management"),
+    [
+        ("172.20.20.40", None),
+        ("10.1.2.40", "10.1.2.0/24"),
+        ("10.1.2.1", "10.1.0.0/22"),
+    ],
+)
+def test_the_management_network_holds_the_nodes_addresses(
+    address: str, management: str | None, tmp_path: Path
+) -> None:
+    """Containerlab deploys no node whose address is outside of it, or is the bridge's."""
+    path = tmp_path / "managed.yaml"
+    path.write_text(MANAGED.replace("ADDRESS", address))
+    document = yaml.safe_load(export_lab(load(str(path)), "containerlab").text)
+    assert document["topology"]["nodes"]["tor"]["mgmt-ipv4"] == address
+    assert document.get("mgmt", {}).get("ipv4-subnet") == management
+
+
+def test_a_management_name_that_containerlab_has_no_place_for_is_in_the_binding(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "managed.yaml"
+    path.write_text(MANAGED.replace("ADDRESS", "tor.rack1.lab"))
+    exported = export_lab(load(str(path)), "containerlab")
+    assert yaml.safe_load(exported.text)["topology"]["nodes"]["tor"] == {"kind": "sonic-vs"}
+    (switch,) = yaml.safe_load(exported.binding_text)["switches"]
+    assert switch["management_address"] == "tor.rack1.lab"

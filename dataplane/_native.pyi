@@ -252,6 +252,18 @@ class WallEmulation:
         """
     def completed(self) -> dict[str, Any]:
         """See `Emulation.completed`."""
+    def moments(self) -> list[tuple[int, int]]:
+        """Return the moments of events of links that have come here since the last call.
+
+        Index of the event and emulated ps: the start of the first, or the end of the last of the
+        operations here that it waits for. Empty where the whole job is carried.
+        """
+    def order_event(self, event: int, base_ps: int) -> None:
+        """Have an event happen whose moment has come; its changes are counted from `base_ps`.
+
+        Those that are due already happen at once. Each event is ordered once; later orders and
+        those of unknown events change nothing.
+        """
     def blocked(self, limit: int) -> list[dict[str, Any]]:
         """See `Emulation.blocked`."""
     def records(self) -> dict[str, Any]:

@@ -216,10 +216,15 @@ events:
   nothing can go on, the command ends with who waits for whom and which link is down.
 * A change of rate holds for the frames that begin after it. Thresholds, headrooms and the rates at
   which congestion control is capped stay those of the topology.
-* The moments `at_node` and `at_collective` are known where the rank is carried, at that instant. So
-  a `run` takes them with one agent (`agents.count: 1`, the default) and refuses them with several;
-  a prediction always takes them. `at_ns` works everywhere: every agent changes its ends of the link
-  at the same emulated time.
+* Every agent changes its ends of a link at the same emulated time. With `at_ns` it is as given. The
+  moments `at_node` and `at_collective` are known where the rank is carried, at that instant; in a
+  prediction and in a `run` with one agent (the default) they count from there. With several agents
+  the others have to be told first: the first change then comes `control.event_notice_ms` of wall
+  time, divided by `time_dilation`, after the moment, or at `after_ns` if that is longer. An event
+  with a long enough `after_ns` has the same time in such a run as in its prediction.
+  `run.json` says under
+  `control.event_orders` what moment was seen by whom and from when changes were counted, and under
+  `link_event_ends` when they took effect at each end; an order that came too late is a warning.
 * `run.json` lists what happened under `link_events`; the report marks it in the charts over time,
   and says for each link how long it was down and what was lost.
 
@@ -311,8 +316,10 @@ InfraGraph's annotations say ranks and addresses too: `lab export --annotations 
 for its `annotate_graph` (`rank` of every `xpu`, `ipaddress` of every `nic`), and the nodes of such
 a file are `annotations` of a binding.
 
-The exported containerlab file is for a rehearsal of cabling and control plane; `--switch-kind`,
-`--switch-image` and `--host-image` say what its nodes run.
+The exported containerlab file keeps to containerlab's own schema and rules. Where management
+addresses are outside of its usual 172.20.20.0/24, the file has a `mgmt` network that holds them;
+names in their place go into the binding. It is for a rehearsal of cabling and control plane;
+`--switch-kind`, `--switch-image` and `--host-image` say what its nodes run.
 
 ### `binding`
 

@@ -60,8 +60,8 @@ class LinkEvent(LabPart):
 
     What is on a link that goes down and in the queues before it is lost, counted by itself, and no
     pause of priority flow control outlives it. Senders recover by retransmission; a NIC whose link
-    is down waits. Give one of `at_ns`, `at_node` and `at_collective`. A `run` takes the last two
-    with one agent only: no other agent would learn of the moment in time.
+    is down waits. Give one of `at_ns`, `at_node` and `at_collective`. A `run` of several
+    agents takes the last two after a notice, `control.event_notice_ms`.
     """
 
     links: str

@@ -176,6 +176,12 @@ class Control(LabPart):
     """Address of the controller's machine from which agents fetch jobs and to which they bring
     records."""
 
+    event_notice_ms: Annotated[int, Field(ge=1, le=60_000)] = 250
+    """Where several agents carry the job: wall time from the moment that an event of links waits
+    for (`at_node`, `at_collective`) to its first change, at least. The agent that sees the moment
+    tells the controller, who tells all the emulated time. Our choice: several times what a broker
+    takes on a busy machine."""
+
     @field_serializer("broker")
     def _without_login(self, broker: str) -> str:
         """Keep user and password out of records and of what is shown."""

@@ -19,7 +19,13 @@ from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.findings import adapter_findings, findings
 from metrics.records.flows import flow_table
-from metrics.records.link_events import link_event_findings, link_event_rows, lost_packets
+from metrics.records.link_events import (
+    late_end_findings,
+    link_end_rows,
+    link_event_findings,
+    link_event_rows,
+    lost_packets,
+)
 from metrics.records.operations import Operations, ProgramLike
 from metrics.records.pauses import pause_table
 from metrics.records.series import fabric_names, flow_link_table, link_table, qp_table, queue_table
@@ -120,6 +126,8 @@ def _facts(
     emulated_ns = int(finished.max(initial=0)) // 1000
     link_events = link_event_rows(engine.get("link_events", {}), config["links"])
     warnings += link_event_findings(link_events, losses, config, emulated_ns)
+    link_ends = link_end_rows(engine.get("link_event_ends", {}), config)
+    warnings += late_end_findings(link_ends, engine.get("link_event_orders", {}), config)
     return {
         **run,
         "warnings": warnings,
@@ -136,6 +144,7 @@ def _facts(
         },
         "failures": failures,
         "link_events": link_events,
+        **({"link_event_ends": link_ends} if link_ends else {}),
         "counters": counters,
         "job": config,
     }

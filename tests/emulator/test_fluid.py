@@ -101,11 +101,31 @@ def test_a_capture_of_flows_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert not out.exists()
 
 
-def test_events_of_links_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    event = 'events=[{"links": "*spine*", "at_ns": 1000, "change": "down"}]'
+def test_events_of_links_come_as_among_packets(predicted: Predicted) -> None:
+    """The lab's uplink fails as its first all-reduce begins, and another slows down later."""
+    sides = [predicted(model, "link-flap") for model in ("packets", "fluid")]
+    told = [
+        [(row["link"], row["happened"], row["rate_bps"]) for row in side.run["link_events"]]
+        for side in sides
+    ]
+    assert told[0] == told[1]
+    assert [happened for _, happened, _ in told[1]] == [
+        "rate", "down", "avoided", "up", "used_again",
+    ]  # fmt: skip
+    assert sides[1].run["byte_conservation"]["holds"]
+    assert sides[1].collectives["complete"].all()
+    crossed = sides[1].flow_links.filter(link="leaf0-spine0")["tx_bytes"].sum()
+    carried = sides[1].links.filter(link="leaf0-spine0")["tx_bytes"].sum()
+    assert abs(crossed - carried) < 0.01 * carried
+
+
+def test_a_link_that_stays_down_under_flows_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = 'events=[{"links": "host0-*", "at_ns": 1000, "change": "down"}]'
     line = ["predict", "loopback-clos", "--model", "fluid", "--set", event]
-    assert main([*line, "--out", str(tmp_path / "run"), "--quiet"]) == 2
-    assert "which flows don't know" in capsys.readouterr().err
+    assert main([*line, "--out", str(tmp_path / "run"), "--quiet"]) == 1
+    assert "link host0-leaf0 is down since 1.000 us" in capsys.readouterr().err
 
 
 def test_impairments_and_spread_packets_are_warned_of(predicted: Predicted) -> None:

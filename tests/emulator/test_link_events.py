@@ -132,16 +132,34 @@ def test_a_run_and_its_prediction_lose_the_same_link_and_keep_every_byte(played:
         assert records.run["byte_conservation"]["lost_with_links_packets"] > 0
 
 
-def test_a_run_of_several_agents_takes_no_moment_of_the_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_several_agents_change_a_link_at_one_time_after_a_moment_that_one_sees(
+    tmp_path: Path,
 ) -> None:
-    event = f"{{links: {UPLINK}, change: down, at_collective: {{kind: all_reduce}}}}"
-    changes = ["--set", f"events=[{event}]", "--set", "agents.count=2"]
-    status = main(["run", "loopback-clos", *SMALL, *changes, "--out", str(tmp_path / "run")])
-    assert status == 2
-    told = capsys.readouterr().err
-    assert "events.0: waits for the trace, and 2 agents carry the job" in told
-    assert not (tmp_path / "run").exists()
+    """Rank 0 is on one agent, and the link that changes is between the two."""
+    event = (
+        "{links: leaf0-spine0.0, change: rate, rate_gbps: 200, "
+        "at_collective: {kind: all_reduce, moment: end}}"
+    )
+    placement = (
+        "{one: [host0, host1, host2, host3, leaf0], "
+        "two: [host4, host5, host6, host7, leaf1, spine0, spine1]}"
+    )
+    out = tmp_path / "run"
+    arguments = ["--profile", "all-reduce,repeats=6", "--size-scale", "0.05", "--quiet"]
+    for change in (f"events=[{event}]", f"agents={{placement: {placement}}}"):
+        arguments += ["--set", change]
+    assert main(["run", "loopback-clos", *arguments, "--out", str(out)]) == 0
+    run = load(out).run
+    (order,) = run["control"]["event_orders"]
+    notice_ns = 250_000_000 // run["time_dilation"]
+    assert order["base_ns"] - order["moment_ns"] == pytest.approx(notice_ns, rel=1e-3)
+    ends = {row["end"].partition(":")[0]: row["time_ns"] for row in run["link_event_ends"]}
+    assert set(ends) == {"leaf0", "spine0"}
+    assert all(at_ns >= order["base_ns"] for at_ns in ends.values())
+    late = [text for text in run["warnings"] if "event 0 was ordered for" in text]
+    assert bool(late) == any(at_ns > order["base_ns"] for at_ns in ends.values())
+    (row,) = run["link_events"]
+    assert (row["link"], row["happened"], row["rate_bps"]) == ("leaf0-spine0.0", "rate", 200e9)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,14 @@ impl WallEmulation {
         table_into_dict(py, completion_table(&self.emulation.completed()))
     }
 
+    fn moments(&self) -> Vec<(u32, u64)> {
+        self.emulation.moments().into_iter().map(|moment| (moment.event, moment.time_ps)).collect()
+    }
+
+    fn order_event(&self, event: u32, base_ps: u64) {
+        self.emulation.order_event(event, base_ps);
+    }
+
     fn blocked<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
         blocked_into_list(py, py.detach(|| self.emulation.blocked(limit)))
     }

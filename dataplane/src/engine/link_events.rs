@@ -23,6 +23,40 @@ pub struct LinkEventRow {
     pub rate_bps: u64,
 }
 
+/// The moment of an event as a part of the job sees it: the start of the first of the operations here,
+/// or the end of the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Index into [`JobConfig::events`].
+    pub event: u32,
+    /// When.
+    pub time_ps: u64,
+}
+
+/// An event that was ordered from elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventOrder {
+    /// Index into [`JobConfig::events`].
+    pub event: u32,
+    /// Its changes are counted from here.
+    pub base_ps: u64,
+    /// When the order was taken here.
+    pub taken_ps: u64,
+}
+
+/// A change of a link at one of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndRow {
+    /// When it took effect.
+    pub time_ps: u64,
+    /// Index into [`JobConfig::events`].
+    pub event: u32,
+    /// Twice the link, plus one for its end b.
+    pub end: u32,
+    /// What.
+    pub happened: Happened,
+}
+
 /// What happened to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -91,6 +125,17 @@ pub struct LinkEvents {
     /// By link: the whole fabric takes it for down.
     pub(crate) withdrawn: Vec<bool>,
     log: Vec<LinkEventRow>,
+    /// Where a part of the job is carried: others decide about moments.
+    part: Option<Part>,
+}
+
+/// What a part of a job knows of events beyond its own.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    /// Moments that have come here and were not told.
+    moments: Vec<Moment>,
+    orders: Vec<EventOrder>,
+    ends: Vec<EndRow>,
 }
 
 impl LinkEvents {
@@ -112,16 +157,10 @@ impl LinkEvents {
             avoided: vec![false; links],
             withdrawn: vec![false; links],
             log: Vec::new(),
+            part: (!is_whole).then(Part::default),
         };
         for (index, event) in config.events.iter().enumerate() {
-            let awaited = awaited(&event.trigger, topology, programs)?;
-            if !awaited.operations.is_empty() && !is_whole {
-                let what = format!(
-                    "event {index} waits for operations, and this process carries a part of the \
-                     job: no other would learn of the moment"
-                );
-                return Err(ConfigError::new(what));
-            }
+            let awaited = awaited(&event.trigger, topology, programs, is_whole)?;
             for nic in awaited.operations.keys() {
                 events.watched[*nic as usize].push(index as u32);
             }
@@ -130,9 +169,51 @@ impl LinkEvents {
         Ok(Some(Box::new(events)))
     }
 
+    /// An event that is to happen now, as the executor of `nic` shows; each once. Where a part of the
+    /// job is carried none is: its moment is kept for [`LinkEvents::take_moments`].
+    #[inline]
+    pub(crate) fn poll_due(&mut self, nic: u32, now_ps: u64, executor: &Executor) -> Option<u32> {
+        while let Some(event) = self.poll_moment(nic, executor) {
+            match &mut self.part {
+                Some(part) => part.moments.push(Moment { event, time_ps: now_ps }),
+                None => return Some(event),
+            }
+        }
+        None
+    }
+
+    /// Moments that have come here since the last call.
+    pub fn take_moments(&mut self) -> Vec<Moment> {
+        self.part.as_mut().map(|part| std::mem::take(&mut part.moments)).unwrap_or_default()
+    }
+
+    /// Take an order, each event's once. Whether it is new and one that is waited for.
+    pub(crate) fn take_order(&mut self, event: u32, base_ps: u64, now_ps: u64) -> bool {
+        let Some(part) = &mut self.part else { return false };
+        let is_known = (event as usize) < self.awaited.len();
+        if !is_known || part.orders.iter().any(|order| order.event == event) {
+            return false;
+        }
+        part.orders.push(EventOrder { event, base_ps, taken_ps: now_ps });
+        true
+    }
+
+    /// Remember when a change took effect at an end, where a part of the job is carried.
+    pub(crate) fn note_end(&mut self, row: EndRow) {
+        if let Some(part) = &mut self.part {
+            part.ends.push(row);
+        }
+    }
+
+    /// Orders that were taken, and when changes took effect at the ends here; `None` where the whole
+    /// job is carried.
+    pub fn of_part(&self) -> Option<(&[EventOrder], &[EndRow])> {
+        self.part.as_ref().map(|part| (&part.orders[..], &part.ends[..]))
+    }
+
     /// An event whose moment has come, as the executor of `nic` shows; each once.
     #[inline]
-    pub(crate) fn poll_moment(&mut self, nic: u32, executor: &Executor) -> Option<u32> {
+    fn poll_moment(&mut self, nic: u32, executor: &Executor) -> Option<u32> {
         let watched = &mut self.watched[nic as usize];
         let place = watched
             .iter()
@@ -219,6 +300,7 @@ fn awaited(
     trigger: &EventTrigger,
     topology: &Topology,
     programs: &BTreeMap<u32, usize>,
+    is_whole: bool,
 ) -> Result<Awaited, ConfigError> {
     let (is_end, operations) = match trigger {
         EventTrigger::Time { .. } => return Ok(Awaited::default()),
@@ -228,6 +310,9 @@ fn awaited(
     let mut by_nic: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for OperationId { rank, op } in operations {
         let nic = topology.nic_of_rank.get(rank);
+        if !is_whole && nic.is_some() && !programs.contains_key(rank) {
+            continue;
+        }
         let Some(nic) = nic.filter(|_| programs.get(rank).is_some_and(|n| (*op as usize) < *n))
         else {
             let what = format!("an event waits for operation {op} of rank {rank}: there is none");
@@ -235,7 +320,7 @@ fn awaited(
         };
         by_nic.entry(*nic).or_default().push(*op);
     }
-    if by_nic.is_empty() {
+    if by_nic.is_empty() && is_whole {
         return Err(ConfigError::new("an event waits for no operation"));
     }
     Ok(Awaited { is_end, operations: by_nic })

@@ -1,7 +1,7 @@
 //! How a world carries out what happens to its links.
 
 use super::event_queue::EventQueue;
-use super::link_events::{Happened, LinkEventRow};
+use super::link_events::{EndRow, Happened, LinkEventRow, Moment};
 use super::medium::Medium;
 use super::rerouting::{Ways, is_usable};
 use super::world::{Event, World};
@@ -31,6 +31,24 @@ impl<M: Medium> World<M> {
         }
     }
 
+    /// Have an event happen whose moment came in another part of the job: its changes are counted from
+    /// `base_ps`, and those that are due already happen now. Each event is ordered once.
+    pub fn order_event(&mut self, event: u32, base_ps: u64) {
+        let Some(events) = &mut self.link_events else { return };
+        if events.take_order(event, base_ps, self.now_ps) {
+            let changes = &self.config.events[event as usize].changes;
+            for (change, config) in changes.iter().enumerate() {
+                let at_ps = base_ps.saturating_add(config.after_ps).max(self.now_ps);
+                self.events.push(at_ps, Event::LinkChange { event, change: change as u32 });
+            }
+        }
+    }
+
+    /// Moments of events that have come in this part of the job since the last call.
+    pub fn take_moments(&mut self) -> Vec<Moment> {
+        self.link_events.as_mut().map(|events| events.take_moments()).unwrap_or_default()
+    }
+
     /// Change the links of an event. What switches do about it comes after their delay.
     #[cold]
     pub(super) fn change_links(&mut self, event: u32, change: u32) {
@@ -55,6 +73,7 @@ impl<M: Medium> World<M> {
         for direction in [2 * link, 2 * link + 1] {
             self.change_line(direction, change);
             self.change_port(direction, change);
+            self.note_end(event, direction, happened);
         }
         self.record_link(event, link, happened);
     }
@@ -100,6 +119,17 @@ impl<M: Medium> World<M> {
                 }
                 self.after_switch(switch);
             }
+        }
+    }
+
+    /// Remember when a change took effect at the sending end of a direction, if that is here.
+    fn note_end(&mut self, event: u32, direction: u32, happened: Happened) {
+        let is_here = match self.topology.directions[direction as usize].from.node {
+            NodeId::Nic(nic) => self.hosts[nic as usize].is_some(),
+            NodeId::Switch(switch) => self.switches[switch as usize].is_some(),
+        };
+        if let Some(events) = self.link_events.as_mut().filter(|_| is_here) {
+            events.note_end(EndRow { time_ps: self.now_ps, event, end: direction, happened });
         }
     }
 

@@ -4,7 +4,7 @@
 //! carry, so that the tables of several processes add up. Final records hold local rows only.
 
 use super::host::Host;
-use super::link_events::LinkEventRow;
+use super::link_events::{EndRow, EventOrder, LinkEventRow};
 use super::nic::CLEAR_TO_SEND_BYTES;
 use super::program::OpKind;
 use super::rows::QueueRow;
@@ -105,6 +105,10 @@ impl<M: Medium> World<M> {
         ];
         if let Some(events) = self.link_events() {
             tables.push(("link_events", link_event_table(events.log())));
+            if let Some((orders, ends)) = events.of_part() {
+                tables.push(("link_event_orders", order_table(orders)));
+                tables.push(("link_event_ends", end_table(ends)));
+            }
         }
         if let Some(capture) = self.medium().capture() {
             let frames = capture.frames().clone();
@@ -445,6 +449,24 @@ pub(crate) fn link_event_table(rows: &[LinkEventRow]) -> Table {
         "link": U32 = row.link,
         "happened": Text = row.happened.as_str().to_string(),
         "rate_bps": U64 = row.rate_bps,
+    })
+}
+
+fn order_table(rows: &[EventOrder]) -> Table {
+    table!(rows, row => {
+        "event": U32 = row.event,
+        "base_ps": U64 = row.base_ps,
+        "taken_ps": U64 = row.taken_ps,
+    })
+}
+
+fn end_table(rows: &[EndRow]) -> Table {
+    table!(rows, row => {
+        "time_ps": U64 = row.time_ps,
+        "event": U32 = row.event,
+        "link": U32 = row.end / 2,
+        "end": U8 = (row.end % 2) as u8,
+        "happened": Text = row.happened.as_str().to_string(),
     })
 }
 

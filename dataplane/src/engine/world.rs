@@ -330,7 +330,7 @@ impl<M: Medium> World<M> {
                 self.medium.post(nic, request);
             }
             if let Some(events) = &mut self.link_events {
-                while let Some(event) = events.poll_moment(nic, host.executor()) {
+                while let Some(event) = events.poll_due(nic, self.now_ps, host.executor()) {
                     schedule_changes(&self.config, &mut self.events, self.now_ps, event);
                 }
             }

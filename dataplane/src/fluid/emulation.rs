@@ -261,6 +261,8 @@ impl Emulation {
         pair.messages.push_back(message);
         if pair.messages.len() == 1 {
             self.activate(flow, message.size_bytes);
+        } else if pair.outage.is_some() {
+            self.break_silence(flow, message.size_bytes);
         }
     }
 

@@ -3,7 +3,8 @@
 //! A flow whose way is cut, there or back, sends nothing until the way is whole again: the link has come
 //! up, or the switches have learned to avoid it. Then it goes on at once if window and messages have
 //! lasted, for packets that are sent now tell by their numbers what is missing. Otherwise its sender has
-//! fallen silent and goes on when its retransmission timer runs out next, counted from the outage. Only
+//! fallen silent and goes on when its retransmission timer runs out next, counted from the outage, or
+//! when it gets another message, whose packets tell as well. Only
 //! what its own NIC could not send is not lost: then it goes on with the link.
 
 use super::emulation::{Emulation, Event, whole};
@@ -12,6 +13,7 @@ use super::queue_pair::{Outage, lasting_ps, limit_bps, timer_ps};
 use super::route::Route;
 use crate::config::{EventTrigger, LinkChange};
 use crate::engine::link_events::{Happened, LinkEventRow, LinkEvents};
+use crate::units::transfer_ps;
 
 impl Emulation {
     /// Have the events happen whose time is given.
@@ -39,7 +41,7 @@ impl Emulation {
 
     fn poll_moment(&mut self, nic: u32) -> Option<u32> {
         let rank = self.ranks[nic as usize].as_ref()?;
-        self.link_events.as_mut()?.poll_moment(nic, &rank.executor)
+        self.link_events.as_mut()?.poll_due(nic, self.now_ps, &rank.executor)
     }
 
     /// Change the links of an event. What switches do about it comes after their delay.
@@ -214,6 +216,22 @@ impl Emulation {
         };
         self.flows[flow as usize].outage = Some(Outage { resume_ps: Some(at_ps), ..outage });
         self.events.push(at_ps, Event::Resumption { flow });
+    }
+
+    /// A flow that waits gets one more message: its packets tell what is missing if they arrive, and
+    /// keep it from falling silent if not.
+    pub(super) fn break_silence(&mut self, flow: u32, size_bytes: u64) {
+        let peak_bps = self.sharing.peak_bps(flow);
+        let framing = Framing::new(size_bytes, self.config.transport.mtu_bytes);
+        let pair = &mut self.flows[flow as usize];
+        let Some(outage) = &mut pair.outage else { return };
+        if outage.resume_ps.is_some() {
+            outage.resume_ps = Some(self.now_ps);
+            self.events.push(self.now_ps, Event::Resumption { flow });
+        } else {
+            let lasting_ps = transfer_ps(framing.line_bytes, peak_bps);
+            outage.silent_ps = outage.silent_ps.max(self.now_ps).saturating_add(lasting_ps);
+        }
     }
 
     pub(super) fn handle_resumption(&mut self, flow: u32) {

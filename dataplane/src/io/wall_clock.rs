@@ -7,10 +7,11 @@ use super::port::{PortCapabilities, PortSpec};
 use super::ports::Ports;
 use super::tables::{network_tables, wire_table};
 use super::verbs::DeviceEnds;
-use super::wall_loop::{Loop, Shared};
+use super::wall_loop::{Loop, Shared, locked};
 use super::wire::{WireError, Wires};
 use crate::config::{JobConfig, NodeId};
 use crate::engine::ConfigError;
+use crate::engine::link_events::Moment;
 use crate::engine::medium::{Wrapped, wrap};
 use crate::engine::nic::PairPlan;
 use crate::engine::program::Program;
@@ -209,6 +210,19 @@ impl WallEmulation {
     /// How long after its time of arrival each frame came over its wire, 0 if in time.
     pub fn frame_lateness(&self) -> Lateness {
         self.shared.lock().frame_lateness.clone()
+    }
+
+    /// Moments of events of links that have come here since the last call: the start of the first, or the
+    /// end of the last of the operations here that an event waits for.
+    pub fn moments(&self) -> Vec<Moment> {
+        std::mem::take(&mut *locked(&self.shared.moments))
+    }
+
+    /// Have an event of links happen whose moment came elsewhere: its changes are counted from
+    /// `base_ps`. Those that are due already happen at once; an event is ordered once.
+    pub fn order_event(&self, event: u32, base_ps: u64) {
+        locked(&self.shared.orders).push((event, base_ps));
+        self.shared.has_orders.store(true, Ordering::Release);
     }
 
     /// Operations that have started and are not complete.

@@ -10,6 +10,7 @@ use super::carrier::Carrier;
 use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
 use super::wire::Arrival;
+use crate::engine::link_events::Moment;
 use crate::engine::medium::{Medium, Wrapped};
 use crate::engine::nic::DeviceEvent;
 use crate::engine::records::{Blocked, Snapshot};
@@ -22,6 +23,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 const POLL_NS: u64 = 10_000;
 /// Time between two publications of totals.
 const PUBLISH_NS: u64 = 100_000_000;
+/// How long an order may lie where events are waited for.
+const ORDER_NS: u64 = 5_000_000;
 /// A retry when a socket was full.
 const RETRY_NS: u64 = 20_000;
 
@@ -44,12 +47,22 @@ pub struct Shared {
     pub blocked_limit: AtomicUsize,
     pub published: Mutex<Published>,
     pub answered: Condvar,
+    /// Something was ordered.
+    pub has_orders: AtomicBool,
+    /// Events of links that were ordered, and from when their changes are counted.
+    pub orders: Mutex<Vec<(u32, u64)>>,
+    /// Moments of events that have come here.
+    pub moments: Mutex<Vec<Moment>>,
+}
+
+/// What is behind a mutex; a panic while it was held leaves old but whole values.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Shared {
     pub fn lock(&self) -> MutexGuard<'_, Published> {
-        // A panic while it was held leaves old but whole values.
-        self.published.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        locked(&self.published)
     }
 }
 
@@ -66,6 +79,8 @@ pub struct Loop {
     frame_lateness: Lateness,
     arrivals: Vec<Arrival>,
     device_events: Vec<(u32, u32, DeviceEvent)>,
+    /// Links have events, and others carry a part of the job: some may be ordered.
+    has_events: bool,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     realtime_offset_ns: u64,
     next_publication_ns: u64,
@@ -79,9 +94,11 @@ impl Loop {
     ) -> Self {
         let delays = world.config().links.iter().map(|link| link.delay_ps);
         let lookahead_ps = if world.medium().takes_ahead() { delays.min() } else { None };
+        let has_events = world.link_events().is_some_and(|events| events.of_part().is_some());
         Self {
             world,
             clock,
+            has_events,
             lookahead_ps: lookahead_ps.unwrap_or(u64::MAX),
             shared,
             lateness: Lateness::new(),
@@ -128,6 +145,7 @@ impl Loop {
     fn turn(&mut self) {
         let now_ns = monotonic_ns();
         let now_ps = self.clock.emulated_ps(now_ns);
+        self.take_orders();
         let received = self.receive(now_ps);
         let mut handled = 0u32;
         let next_ps = self.world.next_ps().unwrap_or(now_ps);
@@ -136,6 +154,7 @@ impl Loop {
             self.lateness.record(self.clock.wall_span_ns(now_ps - at_ps));
             handled += 1;
         }
+        self.tell_moments();
         let is_blocked = self.world.medium_mut().inner_mut().inner_mut().flush();
         if now_ns >= self.next_publication_ns
             || self.shared.blocked_limit.load(Ordering::Relaxed) > 0
@@ -145,6 +164,26 @@ impl Loop {
         }
         if received == 0 && until_ps == now_ps {
             self.wait(is_blocked, handled == 0);
+        }
+    }
+
+    /// Take what was ordered.
+    fn take_orders(&mut self) {
+        if !self.has_events || !self.shared.has_orders.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let orders = std::mem::take(&mut *locked(&self.shared.orders));
+        for (event, base_ps) in orders {
+            self.world.order_event(event, base_ps);
+        }
+    }
+
+    fn tell_moments(&mut self) {
+        if self.has_events {
+            let moments = self.world.take_moments();
+            if !moments.is_empty() {
+                locked(&self.shared.moments).extend(moments);
+            }
         }
     }
 
@@ -194,6 +233,9 @@ impl Loop {
         let mut left_ns = next_ns.min(self.next_publication_ns).saturating_sub(now_ns);
         if is_blocked {
             left_ns = left_ns.min(RETRY_NS + POLL_NS);
+        }
+        if self.has_events {
+            left_ns = left_ns.min(ORDER_NS);
         }
         if left_ns > POLL_NS {
             self.world.medium().inner().inner().wait(left_ns - POLL_NS);

@@ -1,11 +1,14 @@
 //! Links that go down, come up, flap and change their rate while a job runs.
 
 use _native::config::{
-    EventTrigger, LinkChange, LinkChangeConfig, LinkEventConfig, OperationId, ReroutingConfig,
+    EventTrigger, LinkChange, LinkChangeConfig, LinkEventConfig, NodeId, OperationId,
+    ReroutingConfig,
 };
 use _native::engine::link_events::{Happened, LinkEventRow};
+use _native::engine::medium::{Internal, wrap};
 use _native::engine::program::Program;
 use _native::engine::testing::{FabricBuilder, clos, star, workloads};
+use _native::engine::world::World;
 use _native::engine::{Emulation, Progress};
 use std::sync::Arc;
 
@@ -225,4 +228,28 @@ fn flapping_links_lose_frames_and_no_account_of_them_and_do_so_alike_every_time(
         (emulation.world().now_ps(), emulation.world().events_handled(), log(&emulation))
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn a_part_of_a_job_tells_moments_and_takes_orders() {
+    let mut fabric = star(2);
+    let operations = vec![OperationId { rank: 0, op: 0 }, OperationId { rank: 1, op: 0 }];
+    let trigger = EventTrigger::LastEnd { operations };
+    add(&mut fabric, 1, trigger, &down_for(5 * US));
+    let programs = workloads::one_message(SIZE_BYTES);
+    let medium = wrap(&fabric.0, Internal::new(&fabric.0));
+    // All but the second NIC: the end of its operation is for others to tell.
+    let mut world =
+        World::new(Arc::new(fabric.0), &programs[..1], medium, |node| node != NodeId::Nic(1))
+            .expect("a valid part");
+    world.start();
+    assert_eq!(world.take_moments(), [], "the message has not arrived");
+    world.order_event(0, 100 * US);
+    world.order_event(0, 1);
+    world.order_event(9, 1);
+    while world.step(300 * US).is_some() {}
+    let (orders, ends) = world.link_events().expect("it has some").of_part().expect("a part");
+    assert_eq!(orders.iter().map(|o| (o.event, o.base_ps)).collect::<Vec<_>>(), [(0, 100 * US)]);
+    let ends: Vec<_> = ends.iter().map(|row| (row.time_ps / US, row.end, row.happened)).collect();
+    assert_eq!(ends, [(100, 3, Happened::Down), (105, 3, Happened::Up)], "the switch's end alone");
 }

@@ -78,7 +78,7 @@ def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunP
     ports = port_descriptions(job.loaded)
     count = lab.agents.count
     agents = lab.agents.placement or spread(job.config_json, count, with_switches=ports is None)
-    check_events(job.loaded, len(agents), is_real=ports is not None)
+    check_events(job.loaded, is_real=ports is not None)
     return RunPlan(
         run_id=new_run_id(),
         config_json=job.config_json,
@@ -88,6 +88,7 @@ def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunP
         broker=_broker(lab.control),
         spawns_agents=lab.agents.spawn,
         ports=ports,
+        event_notice_ps=lab.control.event_notice_ms * 10**9 // lab.time_dilation,
         agent_limits=_agent_limits(job, ports, agents),
         http_address=lab.control.http_address,
         join_timeout_s=join_timeout_s,

@@ -46,30 +46,15 @@ def event_config(
     return events
 
 
-def check_events(loaded: LoadedLab, agents: int, *, is_real: bool) -> None:
-    """Raise `InputError` for events that a run cannot have.
-
-    Links of a real network are not ours, and of several agents only one knows a moment of the
-    programs.
-    """
+def check_events(loaded: LoadedLab, *, is_real: bool) -> None:
+    """Raise `InputError` for events that a run cannot have: links of a real network aren't ours."""
+    what, remedy = "would change a link of a real network", "leave it out, or use predict"
     problems = [
-        Problem(str(loaded.path), *finding, f"events.{position}")
-        for position, event in enumerate(loaded.lab.events)
-        for finding in _impossible(event, agents, is_real=is_real)
+        Problem(str(loaded.path), what, remedy, f"events.{position}")
+        for position in range(len(loaded.lab.events) if is_real else 0)
     ]
     if problems:
         raise InputError(*problems)
-
-
-def _impossible(event: LinkEvent, agents: int, *, is_real: bool) -> Iterator[tuple[str, str]]:
-    if is_real:
-        yield "would change a link of a real network", "leave it out, or use predict"
-    elif event.at_ns is None and agents > 1:
-        yield (
-            f"waits for the trace, and {agents} agents carry the job: only the one that carries "
-            "the rank would learn of the moment in time",
-            "give at_ns, or agents.count 1, or use predict",
-        )
 
 
 def _trigger(event: LinkEvent, workload: Workload, compiled: CompiledJob) -> dict[str, Any]:

@@ -51,6 +51,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _POLL_INTERVAL_S: Final = 0.1
 _PROGRESS_INTERVAL_S: Final = 0.5
+_MOMENT_INTERVAL_S: Final = 0.01
 _COMPLETED_CHUNK: Final = 20_000
 """Completed operations in one message: 24 bytes each, so well below the message limit."""
 _FAREWELL_S: Final = 4.0
@@ -97,6 +98,7 @@ class Agent:
                 self._receive(transport),
                 self._act(transport),
                 self._report(transport),
+                self._tell_moments(transport),
             )
         finally:
             # Not waited for: the broker may be gone with the controller.
@@ -298,6 +300,14 @@ class Agent:
                 published_s = time.monotonic()
                 was_complete = is_complete
                 await self._publish_progress(transport, run, engine, snapshot)
+
+    async def _tell_moments(self, transport: Transport) -> None:
+        """Say at once what others wait for."""
+        while True:
+            await asyncio.sleep(_MOMENT_INTERVAL_S)
+            run, current = self._run_id, self._run
+            if run is not None and current is not None and current.notice_moments():
+                await self._publish_actual(transport, run, current.actual())
 
     async def _check_engine(self, transport: Transport, run: str, engine: Engine) -> None:
         """Report an engine that has ended without being asked to."""

@@ -24,6 +24,7 @@ from emulator.control.messages import (
     BlockedOperation,
     DesiredState,
     DeviceEnd,
+    EventMoment,
     MalformedMessage,
     State,
 )
@@ -55,6 +56,8 @@ class AgentRun:
         self._ends: set[str] = set()
         self._ports: Mapping[str, int] = {}
         self._devices: Mapping[str, DeviceEnd] = {}
+        self._moments: list[EventMoment] = []
+        self._ordered: set[int] = set()
         self._blocked: list[BlockedOperation] = []
         self._records_sha256: str | None = None
         self._step = asyncio.Lock()
@@ -83,8 +86,17 @@ class AgentRun:
             ports=dict(self._ports),
             devices=dict(self._devices),
             records_sha256=self._records_sha256,
+            moments=self._moments,
             blocked=self._blocked,
         )
+
+    def notice_moments(self) -> bool:
+        """Note moments of events of links that have come; returns whether there are new ones."""
+        if self._engine is None or self._state is not State.RUNNING:
+            return False
+        new = [EventMoment(event=event, time_ps=ps) for event, ps in self._engine.moments()]
+        self._moments += new
+        return bool(new)
 
     def stop_traffic(self) -> None:
         """Stop sending at once; callable from any thread. The records are kept."""
@@ -121,9 +133,19 @@ class AgentRun:
             self.fail(actions.reason)
             return True
         if not actions:
+            self._order_events(desired)
             return False
         await self._apply(actions[0], desired)
         return True
+
+    def _order_events(self, desired: DesiredState) -> None:
+        """Pass on the orders that are new, while traffic flows."""
+        if self._engine is None or self._state is not State.RUNNING:
+            return
+        for order in desired.event_orders:
+            if order.event not in self._ordered:
+                self._ordered.add(order.event)
+                self._engine.order_event(order.event, order.base_ps)
 
     async def _apply(self, action: Action, desired: DesiredState) -> None:
         appliers: dict[Action, Callable[[DesiredState], Awaitable[None]]] = {

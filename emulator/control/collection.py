@@ -9,6 +9,7 @@ from typing import Any
 from emulator.control import columns
 from emulator.control.clock_watch import ClockWatch
 from emulator.control.engine import empty_records
+from emulator.control.event_orders import OrderedEvent
 from emulator.control.merge import merge_completed, merge_records, reported_operations
 from emulator.control.messages import BlockedOperation, MalformedMessage
 from emulator.control.outcome import (
@@ -93,7 +94,11 @@ class Collection:
         return {"ops": reported_operations(programs, agent.completed)} if programs else {}
 
     def report(
-        self, broker: str, start_realtime_ns: int | None, clock: ClockWatch
+        self,
+        broker: str,
+        start_realtime_ns: int | None,
+        clock: ClockWatch,
+        ordered: Sequence[OrderedEvent] = (),
     ) -> ControlReport:
         """Return the facts for the records."""
         ran = self._started_s is not None and self._stopped_s is not None
@@ -106,6 +111,7 @@ class Collection:
             clock_steps=clock.steps,
             clock_set_ns=clock.total_ns,
             agents=tuple(self._agent_report(agent) for agent in self._roster.agents.values()),
+            event_orders=tuple(ordered),
         )
 
     def _agent_report(self, agent: AgentStatus) -> AgentReport:

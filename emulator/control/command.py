@@ -5,7 +5,7 @@ It knows the plan and what agents have reported; when to say what is the busines
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from emulator.control import topics
@@ -14,6 +14,7 @@ from emulator.control.messages import (
     ControllerHeartbeat,
     DesiredState,
     DeviceEnd,
+    EventOrder,
     Phase,
     WireAddress,
     encode,
@@ -43,6 +44,8 @@ class Command:
         """Agent -> where it finds its job; set before `prepare`."""
         self.records_urls: Mapping[str, str] = {}
         """Agent -> where it puts its records."""
+        self.event_orders: Sequence[EventOrder] = ()
+        """Events of links that were ordered so far."""
         self.start_realtime_ns: int | None = None
         """Emulated time 0 on the controller's CLOCK_REALTIME; set by `choose_start`."""
 
@@ -66,6 +69,7 @@ class Command:
             devices=dict(self._devices.get(agent.name, {})),
             start_realtime_ns=self._start_of(agent),
             records_url=self.records_urls.get(agent.name),
+            event_orders=list(self.event_orders),
             token=self._token,
         )
 

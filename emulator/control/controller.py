@@ -7,6 +7,7 @@ asked for, and nothing is left on the broker or in the process table.
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -19,9 +20,10 @@ from emulator.control.children import Children, spawn_agents
 from emulator.control.clock_watch import ClockWatch
 from emulator.control.collection import Collection
 from emulator.control.command import Command, farewell_will
+from emulator.control.event_orders import EventOrders
 from emulator.control.inbox import controller_limits
 from emulator.control.merge import merge_snapshots
-from emulator.control.messages import Phase, State
+from emulator.control.messages import EventOrder, Phase, State
 from emulator.control.outcome import (
     ControlReport,
     EngineRecords,
@@ -74,6 +76,11 @@ class Controller:
         self._start_realtime_ns: int | None = None
         self._start_s = 0.0
         self._broker = "embedded"
+        self._events = EventOrders(
+            json.loads(plan.config_json) if len(plan.agents) > 1 else {},
+            plan.agents_of_ranks,
+            plan.event_notice_ps,
+        )
         self._failure: RunFailed | None = None
         self._clock = ClockWatch()
         self._notices: dict[str, str] = {}
@@ -109,7 +116,9 @@ class Controller:
                     )
                 )
             await self._converse(transport, server)
-        report = self._collection.report(self._broker, self._start_realtime_ns, self._clock)
+        report = self._collection.report(
+            self._broker, self._start_realtime_ns, self._clock, self._events.ordered
+        )
         records = self._collection.records()
         if self._failure is not None:
             self._failure.records = records
@@ -172,7 +181,7 @@ class Controller:
     async def _conduct(self, command: Command, server: BlobServer) -> None:
         try:
             await self._begin(command, server)
-            await self._watch()
+            await self._watch(command)
         except RunFailed as failure:
             self._failure = failure
         except BrokerLost:
@@ -240,7 +249,7 @@ class Controller:
 
     # While traffic flows
 
-    async def _watch(self) -> None:
+    async def _watch(self, command: Command) -> None:
         start_s = self._start_s
         watch = StallWatch(self._plan.stall_timeout_s, max(start_s, time.monotonic()))
         reported_s = 0.0
@@ -256,7 +265,29 @@ class Controller:
             if is_done:
                 return
             self._check_movement(watch, snapshot, now_s)
-            await asyncio.sleep(_TICK_S)
+            await self._pause(command)
+
+    async def _pause(self, command: Command) -> None:
+        """Wait for the next look at everything; look at events of links more often."""
+        end_s = time.monotonic() + _TICK_S
+        while self._events.is_waiting and time.monotonic() < end_s:
+            await self._order_events(command)
+            await asyncio.sleep(_TICK_S / 5)
+        await asyncio.sleep(max(end_s - time.monotonic(), 0))
+
+    async def _order_events(self, command: Command) -> None:
+        """Tell every agent of events whose moment has come on some."""
+        now_s = time.monotonic()
+        for agent in self._roster.agents.values():
+            if agent.actual is not None and agent.actual.moments:
+                told = [(moment.event, moment.time_ps) for moment in agent.actual.moments]
+                self._events.take(agent.name, told, now_s)
+        if self._events.order(now_s, time.time_ns()):
+            command.event_orders = [
+                EventOrder(event=order.event, base_ps=order.base_ps)
+                for order in self._events.ordered
+            ]
+            await command.ask(Phase.START)
 
     def _check_movement(self, watch: StallWatch, snapshot: Mapping[str, Any], now_s: float) -> None:
         watch.observe(

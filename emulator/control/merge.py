@@ -41,6 +41,8 @@ _SORT_KEYS: Final = {
     "switch_ports": ("switch", "port"),
     "impairments": ("link", "direction"),
     "link_events": ("time_ps", "event", "link"),
+    "link_event_orders": ("event", "taken_ps"),
+    "link_event_ends": ("time_ps", "event", "link", "end"),
     "link_losses": ("link", "direction"),
 }
 _COUNTERS: Final = ("retransmitted_packets", "marked_packets", "cnps")

@@ -22,6 +22,8 @@ __all__ = [
     "ControllerHeartbeat",
     "DesiredState",
     "DeviceEnd",
+    "EventMoment",
+    "EventOrder",
     "MalformedMessage",
     "Phase",
     "Presence",
@@ -124,6 +126,24 @@ class DeviceEnd(BaseMessage):
         return self.model_copy(update={"queue_pairs": numbers})
 
 
+class EventMoment(BaseMessage):
+    """The moment of an event of links, as far as the agent carries its operations."""
+
+    event: Annotated[int, Field(ge=0, lt=1 << 32)]
+    """Number of the event in the job."""
+    time_ps: Annotated[int, Field(ge=0, lt=_INSTANT_LIMIT)]
+    """Emulated time of the first start, or of the last end."""
+
+
+class EventOrder(BaseMessage):
+    """An event of links that happens, since its moment has come."""
+
+    event: Annotated[int, Field(ge=0, lt=1 << 32)]
+    """Number of the event in the job."""
+    base_ps: Annotated[int, Field(ge=0, lt=_INSTANT_LIMIT)]
+    """Emulated time from which its changes are counted."""
+
+
 class DesiredState(BaseMessage):
     """What one agent shall be in for one run; later phases repeat the facts of earlier ones."""
 
@@ -141,6 +161,8 @@ class DesiredState(BaseMessage):
     """From `start` on: emulated time 0 on the agent's own CLOCK_REALTIME."""
     records_url: Annotated[str, Field(max_length=512, pattern=r"^http://")] | None = None
     """Where the records are put when the agent stops."""
+    event_orders: Annotated[list[EventOrder], Field(max_length=4096)] = []
+    """While traffic flows: events of links whose moments have come somewhere."""
     token: Annotated[str, Field(max_length=128, repr=False)] = ""
     """Secret of the run that HTTP requests carry; never logged."""
 
@@ -181,6 +203,8 @@ class ActualState(BaseMessage):
     """From `prepared` on: NIC that an RDMA device of this host carries -> what peers must know."""
     records_sha256: Digest | None = None
     """After `stopped`: digest of the records that were put, None if there are none."""
+    moments: Annotated[list[EventMoment], Field(max_length=4096)] = []
+    """While traffic flows: moments of events of links that have come here."""
     blocked: Annotated[list[BlockedOperation], Field(max_length=256)] = []
     """After `stopped`: operations that had not completed, a selection."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dataplane.errors import RunError
 from emulator.control.clock import ClockEstimate
+from emulator.control.event_orders import OrderedEvent
 
 __all__ = [
     "AgentReport",
@@ -79,6 +80,8 @@ class ControlReport:
     dropped_messages: int
     """Malformed messages that the controller dropped."""
     agents: Sequence[AgentReport] = field(default_factory=tuple)
+    event_orders: Sequence[OrderedEvent] = field(default_factory=tuple)
+    """Events of links that waited for operations, and were ordered."""
     clock_steps: int = 0
     """Times that the clock of the controller's host was set."""
     clock_set_ns: int = 0
@@ -100,7 +103,18 @@ class ControlReport:
             "clock_steps": self.clock_steps,
             "clock_set_ns": self.clock_set_ns,
             "agents": [_agent_as_dict(agent) for agent in self.agents],
+            "event_orders": [_order_as_dict(order) for order in self.event_orders],
         }
+
+
+def _order_as_dict(order: OrderedEvent) -> dict[str, Any]:
+    return {
+        "event": order.event,
+        "moment_ns": order.moment_ps / 1000,
+        "base_ns": order.base_ps / 1000,
+        "told_by": order.told_by,
+        "ordered_realtime_ns": order.ordered_realtime_ns,
+    }
 
 
 def _agent_as_dict(agent: AgentReport) -> dict[str, Any]:

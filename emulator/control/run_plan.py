@@ -46,6 +46,9 @@ class RunPlan:
     """Until every agent has joined, and again until every one is prepared."""
     stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S
     """Wall time without progress after which a run ends."""
+    event_notice_ps: int = 0
+    """Emulated time between the moment of an event of links and its first change, at least, where
+    several agents have to hear of it."""
     ports: Mapping[str, Mapping[str, Any]] | None = None
     """NIC -> port, when the network is real and its switches are carried by nobody."""
     agent_limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -65,6 +68,12 @@ class RunPlan:
     def nodes_of_ranks(self) -> dict[int, str]:
         """Rank -> NIC name."""
         return {rank: nic for nic, rank in self.ranks.items()}
+
+    @property
+    def agents_of_ranks(self) -> dict[int, str]:
+        """Rank -> agent."""
+        carried = ((agent, node) for agent, nodes in self.agents.items() for node in nodes)
+        return {self.ranks[node]: agent for agent, node in carried if node in self.ranks}
 
     def programs_of(self, agent: str) -> list[Program]:
         """Return the programs of the ranks that an agent carries."""

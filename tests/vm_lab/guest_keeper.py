@@ -7,6 +7,7 @@ Standard library only.
 import ctypes
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ CONFIG = SHARED / "agent.yaml"
 MODULES = SHARED / "rdma_modules"
 # Debian's packages, laid out by the first process.
 PEER = Path("/dev/peer")
+DISCARD_PORT = 9
 # Linux, arch/x86/entry/syscalls/syscall_64.tbl.
 FINIT_MODULE, DELETE_MODULE = 313, 176
 
@@ -60,6 +62,12 @@ class Keeper:
             return {"status": self.agent.wait(timeout_s)}
         except subprocess.TimeoutExpired:
             return {"status": None}
+
+    def greet(self, address):
+        """Send a datagram to another guest, whose MAC address is known afterwards."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as greeting:
+            greeting.sendto(b"", (address, DISCARD_PORT))
+        return {}
 
     def usage(self):
         """Processor seconds of the agent so far, its largest size, and whether it runs."""

@@ -113,6 +113,11 @@ class Laboratory:
         host = Place(HOST, self.cable.interface, HOST_TO_GUEST, self.cable.namespace)
         return Place(GUESTS[0], "host0", GUEST_TO_HOST), host
 
+    def greet(self) -> None:
+        """Let the guests know each other's MAC addresses: until then a kernel keeps few packets."""
+        for number, name in enumerate(GUESTS):
+            self.guests[name].ask("greet", address=on_the_wire(1 - number).address)
+
     def with_rdma(self) -> None:
         """Let the guests' kernels have RDMA devices, and with them UDP port 4791."""
         for guest in self.guests.values():

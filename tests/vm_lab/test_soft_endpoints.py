@@ -1,4 +1,4 @@
-"""Agents in virtual machines with rankwire's own endpoint, over the driver `udp`."""
+"""Agents in virtual machines with rankwire's own endpoint."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def sent_by_guest(laboratory: Laboratory, guest: str) -> int:
     return int(laboratory.guests[guest].ask("interface", name="wire0")["tx_packets"])
 
 
-def test_a_job_runs_between_two_guests(laboratory: Laboratory, tmp_path: Path) -> None:
+@pytest.mark.parametrize("driver", ["udp", "af_packet"])
+def test_a_job_runs_between_two_guests(laboratory: Laboratory, tmp_path: Path, driver: str) -> None:
     """Each guest's kernel has sent what its port says; frames that are not RoCEv2's are a few."""
     laboratory.without_rdma()
+    laboratory.greet()
     before = [sent_by_guest(laboratory, name) for name in GUESTS]
-    ran = run_job(laboratory, tmp_path, laboratory.between_guests(), "udp", mtu_bytes=1024)
+    ran = run_job(laboratory, tmp_path, laboratory.between_guests(), driver, mtu_bytes=1024)
     run = expect_complete(ran)
     expect_valid_frames(run)
     for rank, name in enumerate(GUESTS):

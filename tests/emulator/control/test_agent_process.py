@@ -242,3 +242,11 @@ def test_an_unreachable_broker_is_one_line_and_exit_status_2(tmp_path: Path) -> 
     assert len(result.stderr.splitlines()) == 1
     assert f"mqtt://127.0.0.1:{port}: no MQTT broker answers" in result.stderr
     assert "very-secret" not in result.stderr
+
+
+def test_an_agent_loads_nothing_that_only_controllers_need() -> None:
+    """It starts within seconds on a slow host, and is small on every one."""
+    code = "import sys, emulator.cli, emulator.control.agent; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"amqtt", "metrics", "plotly", "polars", "prometheus_client", "pyroute2", "rich"}
+    assert heavy.isdisjoint(ran.stdout.split())

@@ -88,11 +88,47 @@ def test_the_unit_is_accepted_by_systemd(tmp_path: Path) -> None:
     assert complaints == []
 
 
+def test_the_unit_is_confined() -> None:
+    """By systemd's own measure, from 0 (best) to 100; it calls up to 25 safe, up to 50 OK."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: apt-get install systemd")
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=21", UNIT]
+    result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.31", "1.34"])
+def test_kubernetes_knows_every_field(version: str) -> None:
+    """By the schemas of its interface, in which an unknown field is an error."""
+    validator = pytest.importorskip("kubernetes_validate")
+    documents = kubernetes()
+    for document in documents.values():
+        validator.validate(document, version, strict=True)
+    documents["DaemonSet"]["spec"]["template"]["spec"]["hostNetwrok"] = True
+    with pytest.raises(validator.ValidationError):
+        validator.validate(documents["DaemonSet"], version, strict=True)
+
+
 def test_the_image_starts_a_command_that_exists() -> None:
     """Entry point and default words."""
     lines = (DEPLOYMENT / "Containerfile").read_text().splitlines()
     (words,) = (json.loads(line[4:]) for line in lines if line.startswith("CMD "))
     assert accepted(words).config == Path("/etc/rankwire/agent.yaml")
+
+
+def test_the_image_takes_its_program_from_a_stage_and_runs_as_nobody() -> None:
+    """What is built in the first stage is what the last one starts, without its tools or root."""
+    text = (DEPLOYMENT / "Containerfile").read_text()
+    build, last = re.split(r"^FROM ", text, flags=re.M)[1:]
+    (stage,) = re.findall(r"^\S+ AS (\w+)$", build, re.M)
+    ((source, place, target),) = re.findall(r"^COPY --from=(\w+) (\S+) (\S+)$", last, re.M)
+    assert (source, place) == (stage, target)
+    assert f"{place}/bin/pip install" in build
+    (program,) = json.loads(re.findall(r"^ENTRYPOINT (.*)$", last, re.M)[0])
+    assert program == f"{target}/bin/rankwire"
+    (user,) = re.findall(r"^USER (\d+):\d+$", last, re.M)
+    assert int(user) > 0
+    assert "apt-get" not in last
 
 
 def test_the_slurm_job_starts_commands_that_exist() -> None:

@@ -270,7 +270,8 @@ class WallEmulation:
         """Return the tables of `Emulation.records` for the local nodes; only after the end.
 
         `counters` has a table `wires` more, or `ports`; where RDMA devices carry NICs, `adapters`
-        and `adapter_counters` (growth of the kernel's counters of device and port, by name).
+        and `adapter_counters` (growth of the kernel's counters of device and port, by name), and
+        a table `adapter_series` has the latter over time.
         """
     def ports(self) -> dict[str, dict[str, Any]]:
         """Return what the open port of each NIC can do, with its `driver` and `interface`.

@@ -182,6 +182,12 @@ TABLE_COLUMNS: Mapping[str, tuple[Column, ...]] = {
         cause_waited_ns | ns | how long the queue's first frame had waited
         parent | | number of the pause that this one follows from; null if its cause is congested
     """),
+    "adapters": _columns("""
+        time_ns | ns | instant at which the counter was read
+        nic | | NIC that an RDMA device carries
+        counter | | the kernel's name of a counter of its device or port
+        value | | how much it had grown since the device was opened, in the counter's own unit
+    """),
     "timeline": _columns("""
         rank | | rank
         row | | row of the rank's trace; null if there is none

@@ -38,6 +38,7 @@ _SORT_KEYS: Final = {
     "nics": ("nic",),
     "adapters": ("nic",),
     "adapter_counters": ("nic", "name"),
+    "adapter_series": ("time_ps", "nic", "name"),
     "switch_ports": ("switch", "port"),
     "impairments": ("link", "direction"),
     "link_events": ("time_ps", "event", "link"),

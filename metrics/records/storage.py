@@ -16,6 +16,7 @@ import polars as pl
 from dataplane.errors import InputError, Problem
 from metrics.analysis.ecmp import ECMP_SCHEMA
 from metrics.analysis.flow_paths import FLOW_LINK_SCHEMA, PATH_SCHEMA
+from metrics.records.adapters import ADAPTER_SCHEMA
 from metrics.records.pauses import PAUSE_SCHEMA
 
 __all__ = ["FORMAT", "RUN_FILE", "TABLES", "RunRecords", "load", "store"]
@@ -25,7 +26,7 @@ FORMAT = 1
 RUN_FILE = "run.json"
 TABLES = (
     "collectives", "flows", "links", "queues", "qps", "timeline", "flow_links", "paths", "ecmp",
-    "pauses",
+    "pauses", "adapters",
 )  # fmt: skip
 
 
@@ -86,6 +87,11 @@ class RunRecords:
     def pauses(self) -> pl.DataFrame:
         """Pauses that switches asked for, with their causes; empty if they weren't kept."""
         return self._optional("pauses", PAUSE_SCHEMA)
+
+    @cached_property
+    def adapters(self) -> pl.DataFrame:
+        """Counters of RDMA devices over time; empty where no device carried a NIC."""
+        return self._optional("adapters", ADAPTER_SCHEMA)
 
     def _optional(self, name: str, schema: Mapping[str, Any]) -> pl.DataFrame:
         """A table that directories of earlier versions don't have."""

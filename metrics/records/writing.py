@@ -15,6 +15,7 @@ from metrics.analysis.ideal import IdealModel, ideal_model
 from metrics.analysis.overlap import rank_time_shares
 from metrics.analysis.pause_trees import pause_trees, trees_as_json
 from metrics.analysis.real_network import is_real_network
+from metrics.records.adapters import adapter_table
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
 from metrics.records.findings import adapter_findings, findings
@@ -78,6 +79,7 @@ def write_records(
         "pauses": pause_table(
             engine.get("pauses", {}), engine.get("pause_causes", {}), config, fabric
         ),
+        "adapters": adapter_table(engine.get("adapter_series", {}), fabric.nics),
         "timeline": timeline_table(operations, instances, row_names, lanes),
     }
     facts = _facts(run, operations, collectives, config, engine, ideal)

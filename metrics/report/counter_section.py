@@ -8,7 +8,7 @@ from metrics.records.switch_findings import port_names
 from metrics.report import tables
 from metrics.report.adapter_table import by_counter
 from metrics.report.chart_block import chart_block
-from metrics.report.charts import marks
+from metrics.report.charts import adapters, marks
 from metrics.report.kernel_table import kernel_table
 from metrics.report.markup import Raw, element
 from metrics.report.port_table import port_table
@@ -38,7 +38,9 @@ def counter_section(records: RunRecords) -> tuple[str, Raw]:
     counted = by_counter(run.get("counters", {}).get("adapter_counters", {}))
     body = tables.counter_table(counted, names)
     if body is not None:
-        parts += [element("h3", "RDMA devices, by the kernel"), body]
+        chart = chart_block(adapters.device_counters(records.adapters), "No samples over time.")
+        heading = element("h3", "RDMA devices, by the kernel")
+        parts += [heading, body, element("div", chart, class_="charts")]
     body = _switch_ports(run)
     if body is not None:
         parts += [element("h3", "Switch ports"), body]

@@ -1,7 +1,11 @@
 """What is told of NICs that RDMA devices carry."""
 
+import numpy as np
+
+from metrics.records.adapters import ADAPTER_SCHEMA, adapter_table
 from metrics.records.findings import adapter_findings
 from metrics.report.adapter_table import by_counter
+from metrics.report.charts.adapters import COUNTER_LIMIT, device_counters
 
 
 def test_counters_of_devices_become_columns() -> None:
@@ -23,3 +27,45 @@ def test_a_run_says_what_it_did_not_see() -> None:
     unseen, damaged = adapter_findings({"nic": [0, 1], "payload_mismatches": [0, 3]})
     assert unseen.startswith("2 NICs are RDMA devices")
     assert damaged.startswith("3 messages ended with other bytes")
+
+
+def samples(*rows: tuple[int, int, str, int]) -> dict[str, np.ndarray]:
+    """Columns of (time_ps, nic, name, value) as the engine gives them."""
+    time_ps, nic, name, value = zip(*rows, strict=True)
+    return {
+        "time_ps": np.array(time_ps, np.uint64),
+        "nic": np.array(nic, np.uint32),
+        "name": np.array(name),
+        "value": np.array(value, np.uint64),
+    }
+
+
+def test_samples_have_names_and_nanoseconds() -> None:
+    """And no row where there is no device."""
+    table = adapter_table(samples((5000, 1, "sent_pkts", 3)), ["n0", "n1"])
+    assert table.rows() == [(5, "n1", "sent_pkts", 3)]
+    assert table.schema == adapter_table({}, []).schema == ADAPTER_SCHEMA
+
+
+def test_the_chart_sums_the_last_values_of_all_devices() -> None:
+    """One that has not moved keeps what it had; congestion comes before what grew most."""
+    rows = (
+        (1000, 0, "sent_pkts", 10),
+        (1000, 1, "sent_pkts", 20),
+        (2000, 0, "sent_pkts", 30),
+        (2000, 1, "np_cnp_sent", 1),
+    )
+    chart = device_counters(adapter_table(samples(*rows), ["n0", "n1"]))
+    assert chart is not None
+    assert [line["name"] for line in chart.data] == ["np_cnp_sent", "sent_pkts"]
+    assert "2 of 2 counters" in chart.note
+    assert device_counters(adapter_table({}, [])) is None
+
+
+def test_the_chart_has_few_counters() -> None:
+    """Adapters have a hundred."""
+    rows = [(1000, 0, f"counter{n}", n) for n in range(1, 100)]
+    chart = device_counters(adapter_table(samples(*rows), ["n0"]))
+    assert chart is not None
+    assert len(chart.data) == COUNTER_LIMIT
+    assert chart.data[0]["name"] == "counter99"

@@ -246,11 +246,12 @@ def test_loading_something_else_is_an_input_error(tmp_path: Path) -> None:
 def test_a_directory_of_an_earlier_version_has_the_later_tables_empty(tmp_path: Path) -> None:
     """Paths, loads of equal-cost ports and pauses came later; the report does without."""
     write(tmp_path, moe_run(ranks=4, iterations=1, layers=1))
-    for name in ("flow_links", "paths", "ecmp", "pauses"):
+    for name in ("flow_links", "paths", "ecmp", "pauses", "adapters"):
         (tmp_path / f"{name}.parquet").unlink()
     records = load(tmp_path)
     assert [len(table) for table in (records.flow_links, records.paths)] == [0, 0]
     assert [len(table) for table in (records.ecmp, records.pauses)] == [0, 0]
+    assert records.adapters.is_empty()
     text = write_report(records).read_text(encoding="utf-8")
     assert "Where the data went" not in text
     assert compare(records, records).agrees

@@ -1,6 +1,7 @@
 //! What carries the frames of a process under the wall clock: wires of an emulated fabric, or the
 //! ports of a real network.
 
+use super::clock::DilatedClock;
 use super::ports::Ports;
 use super::wire::{Arrival, Wires};
 use crate::engine::nic::{DeviceEvent, DeviceRequest};
@@ -47,10 +48,17 @@ impl Carrier {
         }
     }
 
+    /// The loop begins.
+    pub fn begin(&mut self, clock: DilatedClock) {
+        if let Carrier::Ports(ports) = self {
+            ports.devices_mut().begin(clock);
+        }
+    }
+
     /// The loop has ended: adapters send nothing any more either.
     pub fn stop(&mut self) {
         if let Carrier::Ports(ports) = self {
-            ports.devices().stop();
+            ports.devices_mut().stop();
         }
     }
 

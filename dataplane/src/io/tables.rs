@@ -3,6 +3,7 @@
 use super::port::DriverName;
 use super::ports::{NicPortCounters, Ports};
 use super::verbs::nic::WriteCounters;
+use super::verbs::sampler::Sample;
 use super::wire::WireCounters;
 use crate::engine::records::{Column, Table, Tables};
 
@@ -14,6 +15,16 @@ pub fn network_tables(ports: &Ports) -> Tables {
         tables.push(("adapter_counters", counter_table(ports.devices().device_counters())));
     }
     tables
+}
+
+/// What the adapters' counters had grown to, when.
+pub fn sample_table(samples: &[Sample]) -> Table {
+    vec![
+        ("time_ps", Column::U64(samples.iter().map(|sample| sample.time_ps).collect())),
+        ("nic", Column::U32(samples.iter().map(|sample| sample.nic).collect())),
+        ("name", Column::Text(samples.iter().map(|sample| sample.name.to_string()).collect())),
+        ("value", Column::U64(samples.iter().map(|sample| sample.value).collect())),
+    ]
 }
 
 /// What NICs gave to their adapters and got from them.

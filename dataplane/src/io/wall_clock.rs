@@ -5,7 +5,7 @@ use super::clock::DilatedClock;
 use super::lateness::Lateness;
 use super::port::{PortCapabilities, PortSpec};
 use super::ports::Ports;
-use super::tables::{network_tables, wire_table};
+use super::tables::{network_tables, sample_table, wire_table};
 use super::verbs::DeviceEnds;
 use super::wall_loop::{Loop, Shared, locked};
 use super::wire::{WireError, Wires};
@@ -270,7 +270,13 @@ impl WallEmulation {
             Carrier::Wires(wires) => counters.push(("wires", wire_table(&wires.counters()))),
             Carrier::Ports(ports) => counters.extend(network_tables(ports)),
         }
-        Ok((world.record_tables(), counters))
+        let mut records = world.record_tables();
+        if let Carrier::Ports(ports) = world.medium().inner().inner() {
+            if ports.devices().nics().next().is_some() {
+                records.push(("adapter_series", sample_table(ports.devices().samples())));
+            }
+        }
+        Ok((records, counters))
     }
 }
 

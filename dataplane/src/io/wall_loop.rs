@@ -113,6 +113,7 @@ impl Loop {
     pub fn run(mut self) -> Box<World<Wrapped<Carrier>>> {
         sharpen_timers();
         if self.await_start() {
+            self.world.medium_mut().inner_mut().inner_mut().begin(self.clock);
             self.world.start();
             while !self.is_stopped() {
                 self.turn();

@@ -9,6 +9,7 @@ use _native::engine::testing::{star, workloads};
 use _native::io::WallEmulation;
 use _native::io::clock::monotonic_ns;
 use _native::io::port::PortSpec;
+use _native::io::verbs::DeviceEnds;
 use _native::units::PS_PER_US;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -45,26 +46,51 @@ fn emulation(config: &JobConfig, programs: &[Arc<Program>]) -> WallEmulation {
     WallEmulation::new(config.clone(), programs, &names, 1, local, Some(&specs)).expect("a job")
 }
 
-/// Run a job to its end; its tables and counters.
-fn run(config: &JobConfig, programs: &[Arc<Program>]) -> (Tables, Tables) {
+/// Start a job whose devices know each other by the ends that `change` has left.
+fn start(
+    config: &JobConfig,
+    programs: &[Arc<Program>],
+    change: impl FnOnce(&mut DeviceEnds),
+) -> WallEmulation {
     let emulation = emulation(config, programs);
     emulation.bind(&BTreeMap::new()).expect("devices");
-    let ends = emulation.device_ends().expect("ends");
+    let mut ends = emulation.device_ends().expect("ends");
     assert_eq!(ends.len(), config.nics.len());
+    change(&mut ends);
     emulation.connect(&BTreeMap::new(), &ends).expect("connections");
     emulation.start(monotonic_ns()).expect("a start");
+    emulation
+}
+
+fn total(emulation: &WallEmulation, name: &str) -> u64 {
+    let snapshot = emulation.snapshot();
+    snapshot.totals.iter().find(|(key, _)| *key == name).expect("a total").1
+}
+
+/// Wait, at most a minute.
+fn wait_until(emulation: &WallEmulation, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + TIMEOUT;
-    let total = |name: &str| {
-        emulation.snapshot().totals.iter().find(|(key, _)| *key == name).expect("a total").1
-    };
-    while total("ops_done") < total("ops_total") {
+    while !is_so() {
         assert!(Instant::now() < end, "blocked: {:?}", emulation.blocked(8));
-        assert_eq!(total("failed_qps"), 0, "{:?}", emulation.blocked(8));
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Stop a job; its tables and counters.
+fn stop(emulation: &WallEmulation) -> (Tables, Tables) {
     emulation.stop();
     assert!(emulation.join(TIMEOUT).expect("no panic"));
     emulation.records().expect("records")
+}
+
+/// Run a job to its end; its tables and counters.
+fn run(config: &JobConfig, programs: &[Arc<Program>]) -> (Tables, Tables) {
+    let emulation = start(config, programs, |_| ());
+    wait_until(&emulation, || {
+        assert_eq!(total(&emulation, "failed_qps"), 0, "{:?}", emulation.blocked(8));
+        total(&emulation, "ops_done") == total(&emulation, "ops_total")
+    });
+    stop(&emulation)
 }
 
 fn column(tables: &Tables, table: &str, name: &str) -> Vec<u64> {
@@ -88,7 +114,7 @@ fn a_ring_of_messages_is_carried_by_the_adapter() {
     let Some(addresses) = addresses() else { return };
     let config = config(&addresses);
     let ranks = addresses.len() as u32;
-    let (_, counters) = run(&config, &workloads::ring(ranks, 20, 10_000));
+    let (tables, counters) = run(&config, &workloads::ring(ranks, 20, 10_000));
     let messages = vec![20; ranks as usize];
     assert_eq!(column(&counters, "adapters", "messages_received"), messages);
     assert_eq!(column(&counters, "adapters", "payload_mismatches"), vec![0; ranks as usize]);
@@ -96,7 +122,11 @@ fn a_ring_of_messages_is_carried_by_the_adapter() {
         column(&counters, "nics", "data_payload_bytes_received"),
         vec![200_000; ranks as usize]
     );
-    assert!(device_counter(&counters, "rdma_sends") + device_counter(&counters, "sent_pkts") > 0);
+    let sent = device_counter(&counters, "sent_pkts");
+    assert!(sent > 0);
+    let series = column(&tables, "adapter_series", "value");
+    assert!(!series.is_empty());
+    assert!(series.iter().all(|&value| value <= sent), "{series:?} end with {sent}");
 }
 
 #[test]
@@ -129,6 +159,49 @@ fn receivers_may_say_when_a_message_is_to_be_sent() {
     let (_, counters) = run(&config, &workloads::ring(ranks, 10, 3000));
     let expected = vec![30_000 + 10 * 64; ranks as usize];
     assert_eq!(column(&counters, "nics", "data_payload_bytes_received"), expected);
+}
+
+#[test]
+fn a_peer_that_does_not_answer_fails_the_connection() {
+    let Some(addresses) = addresses() else { return };
+    let mut config = config(&addresses[..2]);
+    config.transport.retransmission_timeout_ps = 5_000 * PS_PER_US;
+    config.transport.retry_count = 1;
+    let emulation = start(&config, &workloads::one_message(5000), |ends| {
+        let peer = ends.get_mut("nic1").expect("a device");
+        peer.queue_pairs.get_mut("nic0").expect("its peer")[0] = 0xFF_FFF0;
+    });
+    wait_until(&emulation, || total(&emulation, "failed_qps") == 1);
+    let (tables, _) = stop(&emulation);
+    let (_, failures) = tables.iter().find(|(key, _)| *key == "failures").expect("the table");
+    let reason = &failures.iter().find(|(key, _)| *key == "reason").expect("the column").1;
+    let Column::Text(reasons) = reason else { panic!("reasons are texts") };
+    assert_eq!(reasons, &["no acknowledgement after all retries"]);
+}
+
+#[test]
+fn what_does_not_fit_the_plan_is_refused() {
+    let Some(addresses) = addresses() else { return };
+    let config = config(&addresses[..2]);
+    let emulation = emulation(&config, &workloads::one_message(1));
+    emulation.bind(&BTreeMap::new()).expect("devices");
+    let ends = emulation.device_ends().expect("ends");
+    let refusal = |change: &dyn Fn(&mut DeviceEnds)| {
+        let mut ends = ends.clone();
+        change(&mut ends);
+        emulation.connect(&BTreeMap::new(), &ends).expect_err("refused").to_string()
+    };
+    let fewer = refusal(&|ends| {
+        ends.get_mut("nic1").expect("a device").queue_pairs.clear();
+    });
+    assert!(fewer.contains("rank 1 has fewer queue pairs than planned"), "{fewer}");
+    let odd = refusal(&|ends| ends.get_mut("nic1").expect("a device").memory_bytes = 1000);
+    assert!(odd.contains("nic1: its memory holds no whole number of packets"), "{odd}");
+    let unknown = refusal(&|ends| {
+        let end = ends.remove("nic1").expect("a device");
+        ends.insert("nic9".into(), end);
+    });
+    assert!(unknown.contains("nic9: no NIC has this name"), "{unknown}");
 }
 
 #[test]

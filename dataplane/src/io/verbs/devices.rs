@@ -3,8 +3,10 @@
 use super::error::VerbsError;
 use super::flow::Target;
 use super::nic::{DeviceNic, WriteCounters};
+use super::sampler::{Sample, Sampler};
 use crate::config::{JobConfig, TransportConfig};
 use crate::engine::nic::{DeviceEvent, DeviceRequest, PairPlan};
+use crate::io::clock::DilatedClock;
 use crate::io::port::{InvariantCrc, PortCapabilities, PortError, PortSpec};
 use crate::roce::RemoteMemory;
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,8 @@ pub struct Devices {
     entries: Vec<Entry>,
     names: BTreeMap<u32, String>,
     is_connected: bool,
+    sampler: Option<Sampler>,
+    samples: Vec<Sample>,
 }
 
 impl Devices {
@@ -83,7 +87,8 @@ impl Devices {
         };
         let is_connected = specs.is_empty();
         let names = config.nics.iter().map(|nic| (nic.rank, nic.name.clone())).collect();
-        Self { entries: specs.into_iter().map(named).collect(), names, is_connected }
+        let entries = specs.into_iter().map(named).collect();
+        Self { entries, names, is_connected, sampler: None, samples: Vec::new() }
     }
 
     /// Indices of the NICs.
@@ -187,9 +192,26 @@ impl Devices {
         open.map(move |entry| (entry.nic, &entry.spec, can.clone()))
     }
 
-    /// Send nothing any more, whatever is posted.
-    pub fn stop(&self) {
+    /// The run begins: look at the devices' counters from now on.
+    pub fn begin(&mut self, clock: DilatedClock) {
+        let open = self.entries.iter().filter_map(|e| Some((e.nic, e.device.as_ref()?)));
+        let watched = open.map(|(nic, device)| {
+            let (place, before) = device.counters_before();
+            (nic, place, before)
+        });
+        let watched: Vec<_> = watched.collect();
+        self.sampler = if watched.is_empty() { None } else { Sampler::start(clock, watched) };
+    }
+
+    /// The run is over: send nothing any more, whatever is posted.
+    pub fn stop(&mut self) {
         self.entries.iter().filter_map(|entry| entry.device.as_ref()).for_each(DeviceNic::stop);
+        self.samples = self.sampler.take().map(Sampler::finish).unwrap_or_default();
+    }
+
+    /// What was seen of the devices' counters during the run.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
     }
 
     /// NIC and what went through it.

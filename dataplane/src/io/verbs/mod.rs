@@ -5,7 +5,7 @@
 //! * [`courier`]: single payloads, for tools and tests.
 //! * `device`, `limits`, `memory`, `queue_pair`: an open device, what it can do, its memory, its
 //!   connections.
-//! * `discovery`, `counters`: what the kernel shows of devices.
+//! * `discovery`, `counters`, [`sampler`]: what the kernel shows of devices.
 //! * `abi`, `library`: the library, opened at run time, and what of its interface is used.
 //! * [`error`]: what can be wrong, and what to do about it.
 //!
@@ -25,6 +25,7 @@ mod limits;
 mod memory;
 pub mod nic;
 mod queue_pair;
+pub mod sampler;
 
 pub use devices::{DeviceEnd, DeviceEnds, Devices};
 pub use error::VerbsError;

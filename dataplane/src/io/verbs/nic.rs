@@ -3,6 +3,7 @@
 use super::abi::{WorkCompletion, status};
 use super::counters::{self, Counters};
 use super::device::{BATCH, Device};
+use super::discovery::Place;
 use super::error::VerbsError;
 use super::flow::{Flow, Source, Target};
 use super::limits::{Needs, write_bytes};
@@ -42,6 +43,9 @@ pub struct DeviceNic {
     depth: usize,
     completions: [WorkCompletion; BATCH],
     failed: Vec<bool>,
+    /// Queue pairs whose requests came back undone: of those that failed by themselves the reason may
+    /// still be to come.
+    flushed: Vec<usize>,
     /// Reports that did not come as completions.
     failures: Vec<(u32, DeviceEvent)>,
     writes: WriteCounters,
@@ -74,6 +78,7 @@ impl DeviceNic {
             targets: vec![Target::default(); plans.len()],
             flows: plans.iter().map(|_| Flow::default()).collect(),
             failed: vec![false; plans.len()],
+            flushed: Vec::new(),
             failures: Vec::new(),
             queue_pairs,
             device,
@@ -166,20 +171,24 @@ impl DeviceNic {
                 let completion = self.completions[at];
                 self.complete(&completion, &mut take);
             }
-            for (index, event) in self.failures.drain(..) {
-                take(index, event);
-            }
             if count < BATCH {
-                return;
+                break;
             }
+        }
+        while let Some(index) = self.flushed.pop() {
+            self.fail(index, status::FLUSHED);
+        }
+        for (index, event) in self.failures.drain(..) {
+            take(index, event);
         }
     }
 
     fn complete(&mut self, completion: &WorkCompletion, take: &mut impl FnMut(u32, DeviceEvent)) {
         let index = (completion.id & !IS_RECEIVE) as usize;
         if completion.status != status::SUCCESS {
-            if completion.status != status::FLUSHED {
-                self.fail(index, completion.status);
+            match completion.status {
+                status::FLUSHED => self.flushed.push(index),
+                status => self.fail(index, status),
             }
         } else if completion.id & IS_RECEIVE != 0 {
             let is_intact = self.device.memory().holds_pattern(completion.length as usize);
@@ -211,6 +220,11 @@ impl DeviceNic {
     /// What went through it.
     pub fn write_counters(&self) -> WriteCounters {
         self.writes
+    }
+
+    /// Where the device is, and its counters when it was opened.
+    pub fn counters_before(&self) -> (Place, Counters) {
+        (self.device.place().clone(), self.before.clone())
     }
 
     /// How much the counters of the device and its port have grown since it was opened.

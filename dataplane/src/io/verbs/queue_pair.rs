@@ -20,6 +20,8 @@ use std::ptr::null_mut;
 const NOT_READY_TIMER: u8 = 12;
 /// As the soft endpoint's packets.
 const HOP_LIMIT: u8 = 64;
+/// Searches for the MAC address of a peer, a second each.
+const MAX_TRIES: u32 = 5;
 
 /// How a queue pair is connected.
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +120,23 @@ impl QueuePair {
     pub fn connect(&self, device: &Device, connect: &Connect) -> Result<(), VerbsError> {
         let peer = format!("connection to {}", connect.remote_address);
         let refused = |error| VerbsError::refused(&device.place().device, &peer, &error);
-        self.modify(device, to_receive(device, connect), RECEIVE_MASK).map_err(refused)?;
+        self.resolve(device, connect).map_err(refused)?;
         self.modify(device, to_send(connect), SEND_MASK).map_err(refused)
+    }
+
+    /// Let it receive. The kernel asks the network for the peer's MAC address and gives up after a
+    /// second, which is short where a peer has just come up.
+    fn resolve(&self, device: &Device, connect: &Connect) -> io::Result<()> {
+        let mut tries = 1;
+        loop {
+            let done = self.modify(device, to_receive(device, connect), RECEIVE_MASK);
+            match &done {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && tries < MAX_TRIES => {
+                    tries += 1;
+                }
+                _ => return done,
+            }
+        }
     }
 
     /// Send nothing any more, whatever is posted; there is no way back.

@@ -95,12 +95,18 @@ impl<E: Copy> EventQueue<E> {
     /// Remove the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, E)> {
+        self.pop_entry().map(|(key, event)| (key.time_ps(), event))
+    }
+
+    /// Remove the earliest event with its key.
+    #[inline]
+    pub fn pop_entry(&mut self) -> Option<(EventKey, E)> {
         let last = self.heap.pop()?;
         let Some(&top) = self.heap.first() else {
-            return Some((last.0.time_ps(), last.1));
+            return Some(last);
         };
         self.sift_down(last);
-        Some((top.0.time_ps(), top.1))
+        Some(top)
     }
 
     /// Put `entry` at the root's hole and restore the order.

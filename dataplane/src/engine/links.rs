@@ -1,6 +1,6 @@
 //! How a world carries out what happens to its links.
 
-use super::event_queue::EventQueue;
+use super::calendar::Calendar;
 use super::link_events::{EndRow, Happened, LinkEventRow, Moment};
 use super::medium::Medium;
 use super::rerouting::{Ways, is_usable};
@@ -11,7 +11,7 @@ use crate::config::{EventTrigger, JobConfig, LinkChange, NodeId};
 #[cold]
 pub(super) fn schedule_changes(
     config: &JobConfig,
-    events: &mut EventQueue<Event>,
+    events: &mut Calendar<Event>,
     moment_ps: u64,
     event: u32,
 ) {

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod assembly;
+pub mod calendar;
 pub mod capture;
 pub mod connections;
 mod error;

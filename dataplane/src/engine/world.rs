@@ -8,8 +8,8 @@
 //! whichever processes the others are in.
 
 use super::assembly::{HostBuilder, build_switch};
+use super::calendar::Calendar;
 use super::error::ConfigError;
-use super::event_queue::EventQueue;
 use super::executor::Completion;
 use super::flow_links::FlowLinks;
 use super::host::{Host, HostOutput};
@@ -79,7 +79,7 @@ pub struct World<M> {
     pub(super) inbound: Vec<VecDeque<(u64, Frame)>>,
     /// Reports of adapters that wait for their event: NIC, queue pair, report.
     pub(super) device_events: VecDeque<(u32, u32, DeviceEvent)>,
-    pub(super) events: EventQueue<Event>,
+    pub(super) events: Calendar<Event>,
     pub(super) now_ps: u64,
     pub(super) events_handled: u64,
     pub(super) frames_delivered: u64,
@@ -140,7 +140,7 @@ impl<M: Medium> World<M> {
             inbound: lines.iter().map(|_| VecDeque::new()).collect(),
             lines,
             device_events: VecDeque::new(),
-            events: EventQueue::new(),
+            events: Calendar::new(),
             now_ps: 0,
             events_handled: 0,
             frames_delivered: 0,
@@ -173,10 +173,7 @@ impl<M: Medium> World<M> {
     /// Handle the next event if it is not later than `until_ps`. Returns its time.
     #[inline]
     pub fn step(&mut self, until_ps: u64) -> Option<u64> {
-        if self.events.next_ps()? > until_ps {
-            return None;
-        }
-        let (at_ps, event) = self.events.pop()?;
+        let (at_ps, event) = self.events.pop_until(until_ps)?;
         self.advance_to(at_ps);
         self.dispatch(event);
         Some(at_ps)

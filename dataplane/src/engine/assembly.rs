@@ -8,7 +8,7 @@ use super::nic::Nic;
 use super::program::Program;
 use super::topology::Topology;
 use crate::config::JobConfig;
-use crate::fabric::{PortLink, Switch};
+use crate::fabric::{Addresses, PortLink, Switch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,7 +63,12 @@ impl<'a> HostBuilder<'a> {
     }
 }
 
-pub(super) fn build_switch(config: &JobConfig, topology: &Topology, index: usize) -> Switch {
+pub(super) fn build_switch(
+    config: &JobConfig,
+    topology: &Topology,
+    index: usize,
+    addresses: &Arc<Addresses>,
+) -> Switch {
     let links: Vec<PortLink> = topology.switch_egress[index]
         .iter()
         .map(|direction| match direction {
@@ -74,5 +79,5 @@ pub(super) fn build_switch(config: &JobConfig, topology: &Topology, index: usize
             None => PortLink { rate_bps: 0, delay_ps: 0 },
         })
         .collect();
-    Switch::new(config, index, &links)
+    Switch::with_addresses(config, index, &links, addresses.clone())
 }

@@ -6,6 +6,7 @@ use super::rows::{LinkRow, QpRow, QueueRow};
 use super::series::{Row, SampleClock, Series};
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
+use crate::fabric::port::bits;
 use crate::fabric::{PRIORITIES, Switch};
 
 /// Rows that one series may have: past it the interval doubles, whatever `max_samples` allows.
@@ -212,8 +213,8 @@ impl Telemetry {
     fn take_nic_queues(&mut self, at_ps: u64, hosts: &mut [Option<Box<Host>>]) {
         for (index, host) in hosts.iter_mut().enumerate() {
             let Some(host) = host else { continue };
-            for priority in 0..PRIORITIES as u8 {
-                let port = host.nic_mut().port_mut();
+            let port = host.nic_mut().port_mut();
+            for priority in priorities(port.take_touched(at_ps)) {
                 let sample = port.take_sample(priority);
                 let paused_ps = port.paused_ps(at_ps, priority);
                 let row = QueueRow {
@@ -242,7 +243,7 @@ impl Telemetry {
         for (index, switch) in switches.iter_mut().enumerate() {
             let Some(switch) = switch else { continue };
             for port in 0..switch.ports() {
-                for priority in 0..PRIORITIES as u8 {
+                for priority in priorities(switch.take_touched(at_ps, port)) {
                     let sample = switch.take_queue_sample(port, priority);
                     let paused_ps = switch.paused_ps(at_ps, port, priority);
                     self.push_queue(
@@ -300,6 +301,11 @@ impl Telemetry {
             }
         }
     }
+}
+
+/// The priorities of a mask.
+fn priorities(mask: u8) -> impl Iterator<Item = u8> {
+    bits(mask).map(|priority| priority as u8)
 }
 
 fn data_priorities(config: &JobConfig) -> Vec<u8> {

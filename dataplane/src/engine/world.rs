@@ -21,7 +21,7 @@ use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::fabric::{Output, Switch};
+use crate::fabric::{Addresses, Output, Switch};
 use crate::roce::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -119,10 +119,11 @@ impl<M: Medium> World<M> {
                 hosts[nic as usize] = Some(Box::new(builder.build(program)?));
             }
         }
+        let addresses = Arc::new(Addresses::new(&config.nics));
         let switches = (0..config.switches.len())
             .map(|index| {
                 let local = is_local(NodeId::Switch(index as u32));
-                local.then(|| Box::new(build_switch(&config, &topology, index)))
+                local.then(|| Box::new(build_switch(&config, &topology, index, &addresses)))
             })
             .collect();
         let lines: Vec<Line> =

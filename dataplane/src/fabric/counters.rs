@@ -129,10 +129,6 @@ pub struct QueueSample {
 /// Totals of one port since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortTotals {
-    /// Frames that arrived, pause frames included.
-    pub rx_packets: u64,
-    /// Bytes of them, FCS included.
-    pub rx_bytes: u64,
     /// Frames that left, pause frames included.
     pub tx_packets: u64,
     /// Bytes of them, FCS included.

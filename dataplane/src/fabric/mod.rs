@@ -36,6 +36,7 @@ pub use ecmp::EcmpHash;
 pub(crate) use path::port_of_flow;
 pub use pause_log::{PauseCause, PauseEvent, PauseLog};
 pub use port::{Departure, PortScheduler, QueueDiscipline, Queued};
+pub use routes::Addresses;
 pub(crate) use routes::{Choices, Routes};
 pub use switch::{PortLink, Switch};
 

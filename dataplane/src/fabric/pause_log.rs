@@ -5,6 +5,7 @@
 //! itself while it filled passes the congestion of the next switch on.
 
 use super::PRIORITIES;
+use super::buffer::Passage;
 use super::port::PortScheduler;
 
 /// Egress queues that are kept of each pause, those that held most.
@@ -53,6 +54,9 @@ pub struct PauseLog {
     causes: Vec<PauseCause>,
     /// By port and priority: the pause that is open.
     open: Vec<[u32; PRIORITIES]>,
+    /// By priority, egress and ingress port: bytes of the ingress in the queue. Empty for a priority
+    /// of which nothing was ever stored.
+    shares: [Vec<u64>; PRIORITIES],
     left_out: u64,
 }
 
@@ -64,6 +68,7 @@ impl PauseLog {
             events: Vec::new(),
             causes: Vec::new(),
             open: vec![[NONE; PRIORITIES]; ports],
+            shares: Default::default(),
             left_out: 0,
         }
     }
@@ -93,10 +98,12 @@ impl PauseLog {
             .enumerate()
             .filter_map(|(egress_port, scheduler)| {
                 let queue = scheduler.queue(usize::from(priority));
+                let ingress_bytes = self.share_bytes(egress_port, port, priority);
+                debug_assert_eq!(ingress_bytes, queue.bytes_from(port));
                 Some(PauseCause {
                     pause,
                     egress_port: egress_port as u16,
-                    ingress_bytes: queue.bytes_from(port),
+                    ingress_bytes,
                     depth_bytes: queue.depth_bytes(),
                     oldest_ps: queue.oldest_ps()?,
                 })
@@ -108,13 +115,35 @@ impl PauseLog {
         self.causes.extend(causes);
     }
 
-    /// More of an ingress is stored.
+    /// A frame of an ingress, which now holds `held_bytes`, was put into an egress queue.
     #[inline]
-    pub fn stored(&mut self, port: u16, priority: u8, held_bytes: u64) {
-        let open = self.open[usize::from(port)][usize::from(priority)];
+    pub fn stored(&mut self, passage: Passage, wire_bytes: u32, held_bytes: u64) {
+        let Passage { ingress_port, egress_port, priority } = passage;
+        let ports = self.open.len();
+        let shares = &mut self.shares[usize::from(priority)];
+        if shares.is_empty() {
+            *shares = vec![0; ports * ports];
+        }
+        shares[usize::from(egress_port) * ports + usize::from(ingress_port)] +=
+            u64::from(wire_bytes);
+        let open = self.open[usize::from(ingress_port)][usize::from(priority)];
         if let Some(event) = self.events.get_mut(open as usize) {
             event.max_held_bytes = event.max_held_bytes.max(held_bytes);
         }
+    }
+
+    /// A frame has left its egress queue.
+    #[inline]
+    pub fn released(&mut self, passage: Passage, wire_bytes: u32) {
+        let Passage { ingress_port, egress_port, priority } = passage;
+        let place = usize::from(egress_port) * self.open.len() + usize::from(ingress_port);
+        self.shares[usize::from(priority)][place] -= u64::from(wire_bytes);
+    }
+
+    /// Bytes of an ingress in an egress queue.
+    fn share_bytes(&self, egress_port: usize, ingress_port: u16, priority: u8) -> u64 {
+        let place = egress_port * self.open.len() + usize::from(ingress_port);
+        self.shares[usize::from(priority)].get(place).copied().unwrap_or(0)
     }
 
     /// A pause ends.
@@ -148,37 +177,51 @@ mod tests {
     use super::*;
     use crate::roce::Frame;
 
-    fn port(frames: &[(u16, u64)]) -> PortScheduler {
+    const WIRE_BYTES: u32 = 100;
+
+    fn passage(egress_port: u16, ingress_port: u16, priority: u8) -> Passage {
+        Passage { ingress_port, egress_port, priority }
+    }
+
+    /// A port with those frames queued: where they came in, and when.
+    fn port(log: &mut PauseLog, egress_port: u16, frames: &[(u16, u64)]) -> PortScheduler {
         let mut scheduler = PortScheduler::new(1, &[QueueDiscipline::Strict; PRIORITIES]);
         for &(ingress_port, enqueued_ps) in frames {
             let frame = Frame::Roce(Box::default());
-            scheduler.push(3, Queued { frame, wire_bytes: 100, ingress_port, enqueued_ps });
+            let wire_bytes = WIRE_BYTES;
+            scheduler.push(3, Queued { frame, wire_bytes, ingress_port, enqueued_ps });
+            log.stored(passage(egress_port, ingress_port, 3), WIRE_BYTES, 0);
         }
         scheduler
     }
 
     #[test]
     fn the_queues_that_hold_an_ingress_are_its_causes_the_fullest_first() {
-        let ports = [port(&[(2, 5)]), port(&[(9, 6), (2, 7), (2, 8)]), port(&[(9, 9)])];
         let mut log = PauseLog::new(10, 8);
+        let frames: [&[_]; 3] = [&[(2, 5)], &[(9, 6), (2, 7), (2, 8), (2, 9)], &[(9, 9)]];
+        let mut ports = [0, 1, 2].map(|egress| port(&mut log, egress, frames[usize::from(egress)]));
+        ports[1].discard(9, 3);
+        log.released(passage(1, 9, 3), WIRE_BYTES);
+        ports[1].discard(9, 3);
+        log.released(passage(1, 2, 3), WIRE_BYTES);
         log.begin(10, (2, 3), 300, ports.iter());
         let causes: Vec<_> = log
             .causes()
             .iter()
             .map(|c| (c.egress_port, c.ingress_bytes, c.depth_bytes, c.oldest_ps))
             .collect();
-        assert_eq!(causes, [(1, 200, 300, 6), (0, 100, 100, 5)]);
+        assert_eq!(causes, [(1, 200, 200, 8), (0, 100, 100, 5)]);
     }
 
     #[test]
     fn a_pause_lasts_until_its_end_and_keeps_the_most_that_was_held() {
         let mut log = PauseLog::new(10, 8);
         log.begin(10, (2, 3), 300, [].iter());
-        log.stored(2, 3, 500);
-        log.stored(2, 4, 900);
+        log.stored(passage(0, 2, 3), WIRE_BYTES, 500);
+        log.stored(passage(0, 2, 4), WIRE_BYTES, 900);
         log.begin(15, (2, 3), 400, [].iter());
         log.end(20, 2, 3);
-        log.stored(2, 3, 700);
+        log.stored(passage(0, 2, 3), WIRE_BYTES, 700);
         let event = log.events()[0];
         assert_eq!((event.begin_ps, event.end_ps), (10, 20));
         assert_eq!((event.held_bytes, event.max_held_bytes), (300, 500));

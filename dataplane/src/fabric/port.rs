@@ -10,7 +10,7 @@
 use super::PRIORITIES;
 use super::queue::Queue;
 use crate::roce::packet::PauseFrame;
-use crate::units::{PREAMBLE_AND_GAP_BYTES, PS_PER_S, transfer_ps};
+use crate::units::{LineRate, PREAMBLE_AND_GAP_BYTES};
 
 pub use super::queue::Queued;
 
@@ -93,9 +93,7 @@ impl RoundRobin {
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct PortScheduler {
-    rate_bps: u64,
-    /// Time of a byte where it is a whole number of picoseconds, else 0.
-    byte_ps: u64,
+    rate: LineRate,
     free_ps: u64,
     queues: [Queue; PRIORITIES],
     round_robin: RoundRobin,
@@ -113,8 +111,7 @@ impl PortScheduler {
             strict |= u8::from(*discipline == QueueDiscipline::Strict) << priority;
         }
         Self {
-            rate_bps,
-            byte_ps: byte_ps(rate_bps),
+            rate: LineRate::new(rate_bps),
             free_ps: 0,
             queues: Default::default(),
             round_robin: RoundRobin::new(disciplines),
@@ -210,13 +207,9 @@ impl PortScheduler {
     pub fn occupy(&mut self, start_ps: u64, wire_bytes: u32) -> u64 {
         debug_assert!(start_ps >= self.free_ps);
         let bytes = u64::from(wire_bytes);
-        self.free_ps = start_ps.saturating_add(self.transfer_ps(bytes + PREAMBLE_AND_GAP_BYTES));
-        start_ps.saturating_add(self.transfer_ps(bytes))
-    }
-
-    #[inline]
-    fn transfer_ps(&self, bytes: u64) -> u64 {
-        if self.byte_ps != 0 { bytes * self.byte_ps } else { transfer_ps(bytes, self.rate_bps) }
+        let occupied_ps = self.rate.transfer_ps(bytes + PREAMBLE_AND_GAP_BYTES);
+        self.free_ps = start_ps.saturating_add(occupied_ps);
+        start_ps.saturating_add(self.rate.transfer_ps(bytes))
     }
 
     /// When [`poll`](Self::poll) could have a frame; `None` if nothing waits.
@@ -228,8 +221,7 @@ impl PortScheduler {
 
     /// Begin the next frame at another rate.
     pub fn set_rate(&mut self, rate_bps: u64) {
-        self.rate_bps = rate_bps;
-        self.byte_ps = byte_ps(rate_bps);
+        self.rate = LineRate::new(rate_bps);
     }
 
     /// The link begins anew at `now_ps`: nothing is being sent, no pause holds.
@@ -242,7 +234,7 @@ impl PortScheduler {
     /// have been polled.
     pub fn handle_pause(&mut self, now_ps: u64, pause: &PauseFrame) {
         for priority in bits(pause.class_enable) {
-            self.queues[priority].pause(now_ps, pause.quanta[priority], self.rate_bps);
+            self.queues[priority].pause(now_ps, pause.quanta[priority], self.rate.bps());
         }
     }
 
@@ -254,7 +246,7 @@ impl PortScheduler {
 
     /// Line rate.
     pub fn rate_bps(&self) -> u64 {
-        self.rate_bps
+        self.rate.bps()
     }
 
     /// Something waits, paused or not.
@@ -279,6 +271,13 @@ impl PortScheduler {
         self.queues[usize::from(priority)].take_max_depth_bytes()
     }
 
+    /// The priorities (bit n: n) whose queues change by themselves after `now_ps`: something waits, or a
+    /// pause holds.
+    pub fn unsettled(&self, now_ps: u64) -> u8 {
+        let paused = self.queues.iter().map(|queue| u8::from(queue.is_paused(now_ps)));
+        paused.enumerate().fold(self.waiting, |mask, (n, is_paused)| mask | is_paused << n)
+    }
+
     /// The priority may not send at `now_ps`.
     #[inline]
     pub fn is_paused(&self, now_ps: u64, priority: u8) -> bool {
@@ -297,16 +296,9 @@ impl PortScheduler {
     }
 }
 
-/// Time of a byte where it is a whole number of picoseconds, else 0.
-fn byte_ps(rate_bps: u64) -> u64 {
-    let byte_bits_ps = 8 * PS_PER_S;
-    let is_whole = rate_bps != 0 && byte_bits_ps % rate_bps == 0;
-    if is_whole { byte_bits_ps / rate_bps } else { 0 }
-}
-
 /// Indices of the bits that are set, lowest first.
 #[inline]
-pub(super) fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+pub(crate) fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let index = mask.trailing_zeros() as usize;
         mask &= mask.wrapping_sub(1);

@@ -3,6 +3,7 @@
 use super::pause::pause_ps;
 use crate::roce::Frame;
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 /// A frame in an egress queue.
 #[derive(Clone, Debug)]
@@ -17,10 +18,18 @@ pub struct Queued {
     pub enqueued_ps: u64,
 }
 
+/// Frames of a queue so long that the first one has probably left the processor's caches since it came:
+/// some ten kilobytes of packets, and what else was done meanwhile.
+const DEEP_FRAMES: usize = 64;
+/// Frames that are fetched back together.
+const FETCHED_FRAMES: usize = 12;
+
 /// See the module documentation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     frames: VecDeque<Queued>,
+    /// Frames behind the first one that have been fetched into the processor's caches.
+    fetched_frames: usize,
     depth_bytes: u64,
     max_depth_bytes: u64,
     /// Start of the pause that ended last or holds.
@@ -51,7 +60,23 @@ impl Queue {
         let queued = self.frames.pop_front()?;
         self.progress_ps = now_ps;
         self.depth_bytes -= u64::from(queued.wire_bytes);
+        if self.frames.len() >= DEEP_FRAMES {
+            self.fetch_ahead();
+        }
         Some(queued)
+    }
+
+    /// Bring the next frames back into the processor's caches, several at a time: it waits for all
+    /// of them no longer than for one.
+    #[inline]
+    fn fetch_ahead(&mut self) {
+        if self.fetched_frames > 0 {
+            self.fetched_frames -= 1;
+            return;
+        }
+        self.fetched_frames = FETCHED_FRAMES - 1;
+        let next = self.frames.iter().take(FETCHED_FRAMES);
+        black_box(next.fold(0, |sum, queued| sum ^ queued.frame.glance()));
     }
 
     #[inline]

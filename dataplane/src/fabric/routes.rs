@@ -3,11 +3,16 @@
 use crate::config::NicConfig;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// The NIC of every address: a table where they lie close together, as a lab's do, for a switch of
-/// many looks up few of them and each should cost one access to memory.
+/// The NIC of every address of a job, for all of its switches: where each had its own, none would stay
+/// in the processor's caches.
 #[derive(Clone, Debug)]
-enum Addresses {
+pub struct Addresses(Arrangement);
+
+/// A table where they lie close together, as a lab's do: a look-up should cost one access to memory.
+#[derive(Clone, Debug)]
+enum Arrangement {
     /// From `first` on; `NO_NIC` where there is none.
     Close {
         first: u32,
@@ -21,27 +26,33 @@ const NO_NIC: u32 = u32::MAX;
 const ENTRIES_PER_NIC: usize = 256;
 
 impl Addresses {
-    fn new(by_address: BTreeMap<u32, u32>) -> Self {
+    /// Those of `nics`, by their index.
+    pub fn new(nics: &[NicConfig]) -> Self {
+        let nics = nics.iter().enumerate();
+        let by_address: BTreeMap<u32, u32> =
+            nics.map(|(nic, config)| (u32::from(config.address), nic as u32)).collect();
         let ends = by_address.first_key_value().zip(by_address.last_key_value());
         let Some(((&first, _), (&last, _))) = ends else {
-            return Self::Scattered(by_address);
+            return Self(Arrangement::Scattered(by_address));
         };
         let entries = (last - first) as usize + 1;
         if entries > ENTRIES_PER_NIC * by_address.len() {
-            return Self::Scattered(by_address);
+            return Self(Arrangement::Scattered(by_address));
         }
         let mut nics = vec![NO_NIC; entries];
         for (address, nic) in by_address {
             nics[(address - first) as usize] = nic;
         }
-        Self::Close { first, nics }
+        Self(Arrangement::Close { first, nics })
     }
 
     #[inline]
     fn nic(&self, address: u32) -> Option<usize> {
-        let nic = match self {
-            Self::Close { first, nics } => *nics.get(address.wrapping_sub(*first) as usize)?,
-            Self::Scattered(by_address) => *by_address.get(&address)?,
+        let nic = match &self.0 {
+            Arrangement::Close { first, nics } => {
+                *nics.get(address.wrapping_sub(*first) as usize)?
+            }
+            Arrangement::Scattered(by_address) => *by_address.get(&address)?,
         };
         (nic != NO_NIC).then_some(nic as usize)
     }
@@ -78,7 +89,8 @@ impl Ways {
 
     #[inline]
     fn of(&self, nic: usize) -> &[u16] {
-        let range = &self.ranges[usize::from(self.set_of_nic[nic])];
+        let Some(set) = self.set_of_nic.get(nic) else { return &[] };
+        let range = &self.ranges[usize::from(*set)];
         &self.ports[range.start as usize..range.end as usize]
     }
 
@@ -106,7 +118,7 @@ impl<'a> From<&'a [u16]> for Choices<'a> {
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    addresses: Addresses,
+    addresses: Arc<Addresses>,
     all: Ways,
     /// While some of them lead nowhere.
     left: Option<Ways>,
@@ -114,11 +126,9 @@ pub struct Routes {
 
 impl Routes {
     /// `routes[nic]`: the ports that lead to it.
-    pub fn new(nics: &[NicConfig], routes: &[Vec<u16>]) -> Self {
+    pub fn new(addresses: Arc<Addresses>, routes: &[Vec<u16>]) -> Self {
         let all = Ways::new(routes.iter().map(Vec::as_slice));
-        let nics = nics.iter().take(routes.len()).enumerate();
-        let by_address = nics.map(|(nic, c)| (u32::from(c.address), nic as u32)).collect();
-        Self { addresses: Addresses::new(by_address), all, left: None }
+        Self { addresses, all, left: None }
     }
 
     /// The ports that lead to the address.
@@ -166,7 +176,7 @@ mod tests {
 
     fn assert_ways(addresses: &[[u8; 4]]) {
         let ways = [vec![0], vec![4, 5], vec![], vec![4, 5]];
-        let routes = Routes::new(&nics(addresses), &ways);
+        let routes = Routes::new(Arc::new(Addresses::new(&nics(addresses))), &ways);
         for (address, ports) in addresses.iter().zip(&ways) {
             assert_eq!(routes.towards(u32::from_be_bytes(*address)).ports, ports);
         }
@@ -188,7 +198,8 @@ mod tests {
     #[test]
     fn ports_that_fail_are_left_out_for_the_nics_that_they_can_not_reach() {
         let addresses = [[198, 18, 0, 1], [198, 18, 0, 2]];
-        let mut routes = Routes::new(&nics(&addresses), &[vec![4, 5], vec![4, 5]]);
+        let table = Arc::new(Addresses::new(&nics(&addresses)));
+        let mut routes = Routes::new(table, &[vec![4, 5], vec![4, 5]]);
         routes.restrict(|nic, port| !(nic == 1 && port == 4));
         let towards = |nic: usize| routes.towards(u32::from_be_bytes(addresses[nic]));
         assert_eq!((towards(0).ports, towards(1).ports), (&[4, 5][..], &[5][..]));

@@ -9,7 +9,7 @@ use super::path::PathSelector;
 use super::pause_log::PauseLog;
 use super::port::{Departure, Queued, bits};
 use super::priorities::priority_of_dscp;
-use super::routes::Routes;
+use super::routes::{Addresses, Routes};
 use super::switch_port::{Port, disciplines};
 use super::watchdog::{Finding, Watchdog};
 use super::{Output, PRIORITIES};
@@ -17,6 +17,7 @@ use crate::config::{EcnConfig, JobConfig, StormAction};
 use crate::random::Random;
 use crate::roce::packet::PauseFrame;
 use crate::roce::{Frame, Packet};
+use std::sync::Arc;
 
 /// The link at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,16 @@ pub struct Switch {
 impl Switch {
     /// Switch number `index` of the job, empty; `links[port]` is the link at each of its ports.
     pub fn new(job: &JobConfig, index: usize, links: &[PortLink]) -> Self {
+        Self::with_addresses(job, index, links, Arc::new(Addresses::new(&job.nics)))
+    }
+
+    /// The same, with the addresses of the job's NICs.
+    pub fn with_addresses(
+        job: &JobConfig,
+        index: usize,
+        links: &[PortLink],
+        addresses: Arc<Addresses>,
+    ) -> Self {
         let config = &job.switches[index];
         let disciplines = disciplines(&config.priorities);
         let mut ecn = [None; PRIORITIES];
@@ -68,7 +79,7 @@ impl Switch {
             mac: config.mac,
             ports: links.iter().map(|link| Port::new(link.rate_bps, &disciplines)).collect(),
             buffer: SharedBuffer::new(config),
-            routes: Routes::new(&job.nics, &config.routes),
+            routes: Routes::new(addresses, &config.routes),
             paths: PathSelector::new(
                 config.path_selection,
                 config.failure_hashing,
@@ -96,9 +107,6 @@ impl Switch {
         frame: Frame,
         outputs: &mut Vec<Output>,
     ) {
-        let totals = &mut self.ports[usize::from(ingress_port)].totals;
-        totals.rx_packets += 1;
-        totals.rx_bytes += u64::from(frame.wire_bytes());
         match frame {
             Frame::Pause(pause) => self.handle_pause(now_ps, ingress_port, &pause, outputs),
             Frame::Roce(packet) => self.forward(now_ps, ingress_port, packet, outputs),
@@ -133,6 +141,7 @@ impl Switch {
         self.serve(now_ps, index, outputs);
         let port = &mut self.ports[usize::from(index)];
         port.totals.pause_frames_received += 1;
+        port.touched |= pause.class_enable;
         bits(pause.class_enable).for_each(|n| port.queues[n].pause_frames_received += 1);
         port.scheduler.handle_pause(now_ps, pause);
         self.serve(now_ps, index, outputs);
@@ -195,16 +204,19 @@ impl Switch {
             Ok(verdict) => verdict,
             Err(cause) => {
                 let port = &mut self.ports[usize::from(egress_port)];
+                port.touched |= 1 << priority;
                 port.queues[usize::from(priority)].count_drop(cause, wire_bytes);
                 return false;
             }
         };
         let frame = Frame::Roce(packet);
         let queued = Queued { frame, wire_bytes, ingress_port, enqueued_ps: now_ps };
-        self.ports[usize::from(egress_port)].scheduler.push(priority, queued);
+        let port = &mut self.ports[usize::from(egress_port)];
+        port.touched |= 1 << priority;
+        port.scheduler.push(priority, queued);
         if self.buffer.is_lossless(priority) {
             let held_bytes = self.buffer.ingress_bytes(ingress_port, priority);
-            self.pauses.stored(ingress_port, priority, held_bytes);
+            self.pauses.stored(passage, wire_bytes, held_bytes);
         }
         if verdict == Verdict::StoredPause {
             self.pause_ingress(now_ps, ingress_port, priority, outputs);
@@ -305,6 +317,9 @@ impl Switch {
     #[inline]
     fn release(&mut self, now_ps: u64, passage: Passage, wire_bytes: u32) {
         let Passage { ingress_port, priority, .. } = passage;
+        if self.buffer.is_lossless(priority) {
+            self.pauses.released(passage, wire_bytes);
+        }
         if self.buffer.release(passage, wire_bytes) {
             self.pauses.end(now_ps, ingress_port, priority);
             self.ports[usize::from(ingress_port)].pause.release(now_ps, priority);
@@ -370,8 +385,6 @@ impl Switch {
         }
         totals.tx_packets += 1;
         totals.tx_bytes += u64::from(wire_bytes);
-        port.totals.tx_packets += 1;
-        port.totals.tx_bytes += u64::from(wire_bytes);
         let passage = Passage { ingress_port, egress_port: index, priority };
         self.release(now_ps, passage, wire_bytes);
         Output::Transmit { port: index, frame, end_ps }
@@ -411,7 +424,7 @@ impl Switch {
 
     /// Totals of a port.
     pub fn port_totals(&self, port: u16) -> PortTotals {
-        self.ports[usize::from(port)].totals
+        self.ports[usize::from(port)].totals()
     }
 
     /// Totals of an egress queue.
@@ -422,6 +435,12 @@ impl Switch {
     /// Time that a priority of a port has been paused by its neighbour, up to `now_ps`.
     pub fn paused_ps(&self, now_ps: u64, port: u16, priority: u8) -> u64 {
         self.ports[usize::from(port)].scheduler.paused_ps(now_ps, priority)
+    }
+
+    /// The priorities of a port (bit n: n) of which something may have changed between the last call and
+    /// `now_ps`; the others' samples are empty.
+    pub fn take_touched(&mut self, now_ps: u64, port: u16) -> u8 {
+        self.ports[usize::from(port)].take_touched(now_ps)
     }
 
     /// What an egress queue counted since the last call.

@@ -6,6 +6,7 @@ use super::port::{PortScheduler, QueueDiscipline, bits};
 use super::{Output, PRIORITIES};
 use crate::config::PriorityConfig;
 use crate::roce::Frame;
+use crate::roce::packet::MIN_FRAME_BYTES;
 
 /// A time that never comes.
 const NEVER_PS: u64 = u64::MAX;
@@ -19,7 +20,10 @@ pub(super) struct Port {
     pub is_down: bool,
     /// The earliest wake-up that was asked for and has not come.
     wake_ps: u64,
+    /// All but the frames that left.
     pub totals: PortTotals,
+    /// Bit n: something may have changed about priority n since the last sample.
+    pub touched: u8,
     pub queues: [QueueTotals; PRIORITIES],
     sampled: [QueueTotals; PRIORITIES],
 }
@@ -33,6 +37,7 @@ impl Port {
             is_down: false,
             wake_ps: NEVER_PS,
             totals: PortTotals::default(),
+            touched: u8::MAX,
             queues: Default::default(),
             sampled: Default::default(),
         }
@@ -53,11 +58,10 @@ impl Port {
             return None;
         }
         let pause = self.pause.take_frame(mac);
+        self.touched |= pause.class_enable;
         bits(pause.class_enable).for_each(|n| self.queues[n].pause_frames_sent += 1);
         let frame = Frame::Pause(Box::new(pause));
         self.totals.pause_frames_sent += 1;
-        self.totals.tx_packets += 1;
-        self.totals.tx_bytes += u64::from(frame.wire_bytes());
         let end_ps = self.scheduler.occupy(start_ps, frame.wire_bytes());
         Some(Output::Transmit { port: index, frame, end_ps })
     }
@@ -80,6 +84,23 @@ impl Port {
         }
         self.wake_ps = at_ps;
         Some(Output::Wake { token: u32::from(index), at_ps })
+    }
+
+    /// Totals since the start.
+    pub fn totals(&self) -> PortTotals {
+        let pauses = self.totals.pause_frames_sent;
+        let packets: u64 = self.queues.iter().map(|queue| queue.tx_packets).sum();
+        let bytes: u64 = self.queues.iter().map(|queue| queue.tx_bytes).sum();
+        PortTotals {
+            tx_packets: packets + pauses,
+            tx_bytes: bytes + pauses * u64::from(MIN_FRAME_BYTES),
+            ..self.totals
+        }
+    }
+
+    /// The priorities of which something may have changed between the last call and `now_ps`.
+    pub fn take_touched(&mut self, now_ps: u64) -> u8 {
+        std::mem::replace(&mut self.touched, self.scheduler.unsettled(now_ps))
     }
 
     /// What an egress queue counted since the last call.

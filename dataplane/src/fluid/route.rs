@@ -4,10 +4,11 @@ use crate::config::{JobConfig, NodeId, PathSelection};
 use crate::engine::link_events::LinkEvents;
 use crate::engine::rerouting::{Ways, is_usable};
 use crate::engine::topology::Topology;
-use crate::fabric::{Choices, EcmpHash, Routes, port_of_flow};
+use crate::fabric::{Addresses, Choices, EcmpHash, Routes, port_of_flow};
 use crate::units::PS_PER_S;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One direction of a link, and the part of the flow that takes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +70,8 @@ impl Router {
     /// Use the ways that the switches use, as far as each of them knows of the links' state.
     pub(super) fn reroute(&mut self, config: &JobConfig, topology: &Topology, events: &LinkEvents) {
         if self.left.is_empty() {
-            let routes = config.switches.iter().map(|s| Routes::new(&config.nics, &s.routes));
+            let addresses = Arc::new(Addresses::new(&config.nics));
+            let routes = config.switches.iter().map(|s| Routes::new(addresses.clone(), &s.routes));
             self.left = routes.collect();
         }
         let ways = Ways::new(config, topology, &events.withdrawn);

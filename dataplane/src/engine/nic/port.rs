@@ -33,6 +33,8 @@ pub struct NicPort {
     pause_frames_received: u64,
     /// By priority, since the last sample.
     pauses_sampled: [u64; PRIORITIES],
+    /// Bit n: something may have changed about priority n since the last sample.
+    touched: u8,
     /// By priority, since the last sample: frames and their bytes.
     sent_sampled: [(u64, u64); PRIORITIES],
 }
@@ -47,6 +49,7 @@ impl NicPort {
             link_down_bytes: 0,
             pause_frames_received: 0,
             pauses_sampled: [0; PRIORITIES],
+            touched: u8::MAX,
             sent_sampled: [(0, 0); PRIORITIES],
         }
     }
@@ -71,6 +74,7 @@ impl NicPort {
         }
         let frame = Frame::Roce(Box::new(packet));
         let queued = Queued { frame, wire_bytes, ingress_port: 0, enqueued_ps: now_ps };
+        self.touched |= 1 << (priority & 7);
         self.scheduler.push(priority, queued);
     }
 
@@ -131,6 +135,7 @@ impl NicPort {
 
     #[inline]
     fn count(&mut self, priority: u8, wire_bytes: u32) {
+        self.touched |= 1 << (priority & 7);
         let (packets, bytes) = &mut self.sent_sampled[usize::from(priority & 7)];
         *packets += 1;
         *bytes += u64::from(wire_bytes);
@@ -139,6 +144,7 @@ impl NicPort {
     /// Stop or resume the priorities that a pause frame names.
     pub fn handle_pause(&mut self, now_ps: u64, pause: &PauseFrame) {
         self.pause_frames_received += 1;
+        self.touched |= pause.class_enable;
         for (priority, sampled) in self.pauses_sampled.iter_mut().enumerate() {
             *sampled += u64::from(pause.class_enable >> priority & 1);
         }
@@ -166,6 +172,12 @@ impl NicPort {
     /// Time that the priority has been paused, up to `now_ps`.
     pub fn paused_ps(&self, now_ps: u64, priority: u8) -> u64 {
         self.scheduler.paused_ps(now_ps, priority)
+    }
+
+    /// The priorities (bit n: n) of which something may have changed between the last call and
+    /// `now_ps`; the others' samples are empty.
+    pub fn take_touched(&mut self, now_ps: u64) -> u8 {
+        std::mem::replace(&mut self.touched, self.scheduler.unsettled(now_ps))
     }
 
     /// Counts of one priority since the last call.

@@ -3,6 +3,7 @@
 //! A flow is what ECMP tells apart: source address, destination address and UDP source port. One
 //! entry for each flow in each direction that it crosses; nothing is kept of single packets.
 
+use super::line::FrameSize;
 use crate::roce::Frame;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,14 +20,6 @@ pub struct FlowTotals {
     pub tx_bytes: u64,
     /// RoCE payload of them; 0 for a flow of acknowledgements and notifications.
     pub data_bytes: u64,
-}
-
-impl FlowTotals {
-    fn add(&mut self, other: Self) {
-        self.tx_packets += other.tx_packets;
-        self.tx_bytes += other.tx_bytes;
-        self.data_bytes += other.data_bytes;
-    }
 }
 
 /// A hash of the parts of a flow; cheap, and the same in every run.
@@ -55,42 +48,49 @@ impl Hasher for FlowHasher {
     }
 }
 
+/// Flows whose places are remembered: those whose frames alternate on a line find theirs again.
+const RECENT: usize = 16;
+
 /// The flows of one direction.
 #[derive(Clone, Debug, Default)]
 struct DirectionFlows {
-    /// The flow of the last frame, and what it sent since another one did: frames of one flow come
-    /// in trains.
-    train: (Flow, FlowTotals),
-    totals: HashMap<Flow, FlowTotals, BuildHasherDefault<FlowHasher>>,
+    /// In the order of their first frames.
+    flows: Vec<(Flow, FlowTotals)>,
+    /// Place of a flow that was looked up lately, by a few bits of the flow.
+    recent: [u32; RECENT],
+    places: HashMap<Flow, u32, BuildHasherDefault<FlowHasher>>,
 }
 
 impl DirectionFlows {
     #[inline]
-    fn count(&mut self, frame: &Frame) {
-        let (flow, data_bytes) = match frame {
-            Frame::Roce(packet) => (packet.flow(), u64::from(packet.payload.length_bytes())),
-            Frame::Pause(_) => (Flow::default(), 0),
+    fn count(&mut self, frame: &Frame, size: FrameSize) {
+        let flow = match frame {
+            Frame::Roce(packet) => packet.flow(),
+            Frame::Pause(_) => Flow::default(),
         };
-        if flow != self.train.0 {
-            self.end_train(flow);
-        }
-        let tx_bytes = u64::from(frame.wire_bytes());
-        self.train.1.add(FlowTotals { tx_packets: 1, tx_bytes, data_bytes });
+        let slot = (flow.0 ^ flow.1 ^ u32::from(flow.2)) as usize % RECENT;
+        let totals = match self.flows.get_mut(self.recent[slot] as usize) {
+            Some((known, totals)) if *known == flow => totals,
+            _ => self.look_up(flow, slot),
+        };
+        totals.tx_packets += 1;
+        totals.tx_bytes += size.wire_bytes;
+        totals.data_bytes += size.data_bytes;
     }
 
-    #[inline]
-    fn end_train(&mut self, next: Flow) {
-        let (flow, totals) = std::mem::replace(&mut self.train, (next, FlowTotals::default()));
-        if totals.tx_packets > 0 {
-            self.totals.entry(flow).or_default().add(totals);
+    fn look_up(&mut self, flow: Flow, slot: usize) -> &mut FlowTotals {
+        let next = self.flows.len() as u32;
+        let place = *self.places.entry(flow).or_insert(next);
+        if place == next {
+            self.flows.push((flow, FlowTotals::default()));
         }
+        self.recent[slot] = place;
+        &mut self.flows[place as usize].1
     }
 
     /// All flows, in the order of their addresses and ports.
     fn rows(&self) -> Vec<(Flow, FlowTotals)> {
-        let mut complete = self.clone();
-        complete.end_train(Flow::default());
-        let mut rows: Vec<_> = complete.totals.into_iter().collect();
+        let mut rows = self.flows.clone();
         rows.sort_unstable_by_key(|(flow, _)| *flow);
         rows
     }
@@ -111,9 +111,9 @@ impl FlowLinks {
 
     /// Count a frame that begins to cross a direction.
     #[inline]
-    pub fn count(&mut self, direction: u32, frame: &Frame) {
+    pub fn count(&mut self, direction: u32, frame: &Frame, size: FrameSize) {
         if let Some(flows) = self.directions.get_mut(direction as usize) {
-            flows.count(frame);
+            flows.count(frame, size);
         }
     }
 
@@ -146,11 +146,15 @@ mod tests {
         Frame::Roce(Box::new(packet))
     }
 
+    fn count(flows: &mut FlowLinks, direction: u32, frame: &Frame) {
+        flows.count(direction, frame, FrameSize::of(frame));
+    }
+
     #[test]
     fn interleaved_flows_are_counted_apart_and_in_order() {
         let mut flows = FlowLinks::new(2);
         for (direction, port) in [(1, 9), (1, 7), (1, 9), (1, 9), (0, 9)] {
-            flows.count(direction, &data(port, 100));
+            count(&mut flows, direction, &data(port, 100));
         }
         let rows = flows.rows();
         let packets: Vec<_> = rows.iter().map(|(d, f, t)| (*d, f.2, t.tx_packets)).collect();
@@ -163,8 +167,8 @@ mod tests {
     fn pauses_belong_to_no_flow() {
         let mut flows = FlowLinks::new(1);
         let pause = PauseFrame { source_mac: [0; 6], class_enable: 8, quanta: [1; 8] };
-        flows.count(0, &Frame::Pause(Box::new(pause)));
-        flows.count(0, &data(7, 100));
+        count(&mut flows, 0, &Frame::Pause(Box::new(pause)));
+        count(&mut flows, 0, &data(7, 100));
         assert_eq!(flows.rows()[0].1, (0, 0, 0));
         assert_eq!(flows.rows().len(), 2);
     }
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_where_nothing_is_asked_for() {
         let mut flows = FlowLinks::new(0);
-        flows.count(3, &data(7, 100));
+        count(&mut flows, 3, &data(7, 100));
         assert!(flows.rows().is_empty());
     }
 }

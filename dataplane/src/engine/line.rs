@@ -2,7 +2,7 @@
 
 use super::event_queue::EventKey;
 use crate::roce::Frame;
-use crate::units::{PREAMBLE_AND_GAP_BYTES, transfer_ps};
+use crate::units::{LineRate, PREAMBLE_AND_GAP_BYTES};
 use std::collections::VecDeque;
 
 /// What a direction carried since the start.
@@ -27,6 +27,27 @@ pub struct Delivered {
     pub bytes: u64,
 }
 
+/// How long a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameSize {
+    /// With FCS, without preamble and gap.
+    pub wire_bytes: u64,
+    /// RoCE payload.
+    pub data_bytes: u64,
+}
+
+impl FrameSize {
+    /// The size of a frame.
+    #[inline]
+    pub fn of(frame: &Frame) -> Self {
+        let data_bytes = match frame {
+            Frame::Roce(packet) => u64::from(packet.payload.length_bytes()),
+            Frame::Pause(_) => 0,
+        };
+        Self { wire_bytes: u64::from(frame.wire_bytes()), data_bytes }
+    }
+}
+
 #[derive(Debug)]
 struct Flight {
     arrival: EventKey,
@@ -36,7 +57,7 @@ struct Flight {
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Line {
-    rate_bps: u64,
+    rate: LineRate,
     delay_ps: u64,
     in_flight: VecDeque<Flight>,
     totals: LineTotals,
@@ -51,7 +72,7 @@ impl Line {
     /// An empty line.
     pub fn new(rate_bps: u64, delay_ps: u64) -> Self {
         Self {
-            rate_bps,
+            rate: LineRate::new(rate_bps),
             delay_ps,
             in_flight: VecDeque::new(),
             totals: LineTotals::default(),
@@ -71,8 +92,8 @@ impl Line {
     /// Put a frame on the line; `arrival` is the key of its arrival. True if no other is under
     /// way, so that its arrival is the line's next event.
     #[inline]
-    pub fn push(&mut self, end_ps: u64, arrival: EventKey, frame: Frame) -> bool {
-        self.count(end_ps, &frame);
+    pub fn push(&mut self, end_ps: u64, arrival: EventKey, frame: Frame, size: FrameSize) -> bool {
+        self.count(end_ps, size);
         debug_assert!(self.in_flight.back().is_none_or(|last| last.arrival < arrival));
         self.in_flight.push_back(Flight { arrival, frame });
         self.in_flight.len() == 1
@@ -80,15 +101,12 @@ impl Line {
 
     /// Count a frame whose last bit leaves at `end_ps`, and which is put on no line here.
     #[inline]
-    pub fn count(&mut self, end_ps: u64, frame: &Frame) {
-        let wire_bytes = u64::from(frame.wire_bytes());
+    pub fn count(&mut self, end_ps: u64, size: FrameSize) {
         self.totals.tx_packets += 1;
-        self.totals.tx_bytes += wire_bytes;
-        if let Frame::Roce(packet) = frame {
-            self.totals.data_bytes += u64::from(packet.payload.length_bytes());
-        }
-        self.totals.busy_ps += transfer_ps(wire_bytes + PREAMBLE_AND_GAP_BYTES, self.rate_bps);
-        self.busy_until_ps = end_ps + transfer_ps(PREAMBLE_AND_GAP_BYTES, self.rate_bps);
+        self.totals.tx_bytes += size.wire_bytes;
+        self.totals.data_bytes += size.data_bytes;
+        self.totals.busy_ps += self.rate.transfer_ps(size.wire_bytes + PREAMBLE_AND_GAP_BYTES);
+        self.busy_until_ps = end_ps + self.rate.transfer_ps(PREAMBLE_AND_GAP_BYTES);
     }
 
     /// Take the frame that arrives first, if it has by `now_ps`, and the key of the arrival behind
@@ -110,9 +128,9 @@ impl Line {
 
     /// Count a frame that is handed to the node at the end.
     #[inline]
-    pub fn count_delivered(&mut self, frame: &Frame) {
+    pub fn count_delivered(&mut self, size: FrameSize) {
         self.delivered.packets += 1;
-        self.delivered.bytes += u64::from(frame.wire_bytes());
+        self.delivered.bytes += size.wire_bytes;
     }
 
     /// Lose everything that is under way, also the frame that is being sent.
@@ -129,7 +147,7 @@ impl Line {
     /// A frame whose last bit would arrive at `at_ps` was under way when everything was lost.
     #[inline]
     pub fn has_lost(&self, at_ps: u64, frame: &Frame) -> bool {
-        let sent_ps = self.delay_ps + transfer_ps(u64::from(frame.wire_bytes()), self.rate_bps);
+        let sent_ps = self.delay_ps + self.rate.transfer_ps(u64::from(frame.wire_bytes()));
         at_ps < self.cut_ps.saturating_add(sent_ps) && self.cut_ps > 0
     }
 
@@ -146,7 +164,7 @@ impl Line {
 
     /// Send at another rate from the next frame on.
     pub fn set_rate(&mut self, rate_bps: u64) {
-        self.rate_bps = rate_bps;
+        self.rate = LineRate::new(rate_bps);
     }
 
     /// What was handed to the node at the end since the start.
@@ -156,7 +174,7 @@ impl Line {
 
     /// Line rate.
     pub fn rate_bps(&self) -> u64 {
-        self.rate_bps
+        self.rate.bps()
     }
 }
 
@@ -168,11 +186,15 @@ mod tests {
         Frame::Roce(Box::default())
     }
 
+    fn size() -> FrameSize {
+        FrameSize::of(&frame())
+    }
+
     #[test]
     fn frames_leave_in_order_and_only_the_first_is_the_next_event() {
         let mut line = Line::new(1_000_000_000, 500);
-        assert!(line.push(100, EventKey::new(600, 0, 0), frame()));
-        assert!(!line.push(200, EventKey::new(700, 0, 1), frame()));
+        assert!(line.push(100, EventKey::new(600, 0, 0), frame(), size()));
+        assert!(!line.push(200, EventKey::new(700, 0, 1), frame(), size()));
         let (_, next) = line.pop(600).expect("two are under way");
         assert_eq!(next.map(EventKey::time_ps), Some(700));
         assert!(line.pop(699).is_none());
@@ -184,7 +206,7 @@ mod tests {
         let rate_bps = 8_000_000_000_000;
         let mut line = Line::new(rate_bps, 500);
         let wire_bytes = u64::from(frame().wire_bytes());
-        line.push(wire_bytes, EventKey::new(wire_bytes + 500, 0, 0), frame());
+        line.push(wire_bytes, EventKey::new(wire_bytes + 500, 0, 0), frame(), size());
         line.cut(10);
         assert_eq!(line.lost(), Delivered { packets: 1, bytes: wire_bytes });
         assert_eq!(line.totals(u64::MAX).busy_ps, 10);
@@ -198,7 +220,7 @@ mod tests {
         let rate_bps = 8_000_000_000_000;
         let mut line = Line::new(rate_bps, 0);
         let wire_bytes = u64::from(frame().wire_bytes());
-        line.push(wire_bytes, EventKey::new(wire_bytes, 0, 0), frame());
+        line.push(wire_bytes, EventKey::new(wire_bytes, 0, 0), frame(), size());
         assert_eq!(line.totals(10).busy_ps, 10);
         assert_eq!(line.totals(u64::MAX).busy_ps, wire_bytes + 20);
     }

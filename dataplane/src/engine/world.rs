@@ -13,7 +13,7 @@ use super::error::ConfigError;
 use super::executor::Completion;
 use super::flow_links::FlowLinks;
 use super::host::{Host, HostOutput};
-use super::line::Line;
+use super::line::{FrameSize, Line};
 use super::link_events::LinkEvents;
 use super::links::schedule_changes;
 use super::nic::DeviceEvent;
@@ -267,12 +267,13 @@ impl<M: Medium> World<M> {
     #[inline]
     fn deliver(&mut self, direction: u32, frame: Frame) {
         self.frames_delivered += 1;
-        self.lines[direction as usize].count_delivered(&frame);
+        let size = FrameSize::of(&frame);
+        self.lines[direction as usize].count_delivered(size);
         let end = self.topology.directions[direction as usize].to;
         match end.node {
             NodeId::Nic(nic) => {
                 if let Some(host) = &mut self.hosts[nic as usize] {
-                    self.bytes_arrived += payload_bytes(&frame);
+                    self.bytes_arrived += size.data_bytes;
                     host.handle_frame(self.now_ps, &frame, &mut self.host_outputs);
                     self.after_host(nic);
                 }
@@ -363,16 +364,17 @@ impl<M: Medium> World<M> {
 
     #[inline]
     fn transmit(&mut self, direction: u32, end_ps: u64, frame: Frame) {
-        self.flow_links.count(direction, &frame);
+        let size = FrameSize::of(&frame);
+        self.flow_links.count(direction, &frame, size);
         let line = &mut self.lines[direction as usize];
         let arrival_ps = line.arrival_ps(end_ps);
         if self.medium.takes_ahead() {
-            line.count(end_ps, &frame);
+            line.count(end_ps, size);
             self.medium.carry(arrival_ps, direction, frame);
             return;
         }
         let key = self.events.key(arrival_ps, rank(direction));
-        if line.push(end_ps, key, frame) {
+        if line.push(end_ps, key, frame, size) {
             self.events.push_key(key, Event::Arrival { direction });
         }
     }
@@ -404,12 +406,4 @@ impl<M: Medium> World<M> {
 #[inline]
 fn rank(direction: u32) -> u32 {
     direction + 1
-}
-
-#[inline]
-fn payload_bytes(frame: &Frame) -> u64 {
-    match frame {
-        Frame::Roce(packet) => u64::from(packet.payload.length_bytes()),
-        Frame::Pause(_) => 0,
-    }
 }

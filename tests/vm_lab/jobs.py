@@ -21,8 +21,8 @@ JOB = (
     "mixed-collectives,all_reduces=2,all_reduce_bytes=262144,all_to_alls=2,all_to_all_bytes=262144"
 )
 COLLECTIVES = 4
-# Wall seconds per emulated second: NICs of 100 Gb/s send 10 Mb/s.
-DILATION = 10_000
+# Wall seconds per emulated second: NICs of 100 Gb/s send 5 Mb/s.
+DILATION = 20_000
 RUN_TIMEOUT_S = 180.0
 
 

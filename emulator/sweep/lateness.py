@@ -21,7 +21,7 @@ def lateness_warnings(directories: Iterable[str]) -> list[str]:
         return []
     return [
         f"the machine was too slow for the time dilation in {len(late)} of {len(ratios)} points: "
-        f"1 frame of 1000 came late by more than {share_text(max(late))} of the median completion "
-        "time, so smaller differences between points mean nothing; give the spec a larger "
-        "time_dilation under `set`"
+        f"frames were late by as much as {share_text(max(late))} of the median completion time, so "
+        "smaller differences between points mean nothing; give the spec a larger time_dilation "
+        "under `set`"
     ]

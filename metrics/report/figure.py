@@ -71,7 +71,10 @@ def logarithmic(title: str, values: NDArray[Any]) -> dict[str, Any]:
     shown = values[values > 0]
     decades = math.log10(shown.max() / shown.min()) if len(shown) else 0.0
     step = next(step for least, step in _LOG_STEPS if decades >= least)
-    return axis(title, type="log", dtick=step, tickformat=".4~g", tickangle=0)
+    # A single value has no range of its own.
+    place = math.log10(shown.max()) if len(shown) and decades == 0 else None
+    around = {} if place is None else {"range": [place - 0.2, place + 0.2]}
+    return axis(title, type="log", dtick=step, tickformat=".4~g", tickangle=0, **around)
 
 
 def layout(height: int, axes: Mapping[str, Mapping[str, Any]], **options: Any) -> dict[str, Any]:

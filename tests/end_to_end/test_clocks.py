@@ -68,7 +68,7 @@ def standing(tmp_path: Path) -> Iterator[tuple[Job, Path]]:
         agent("agent-1", url, tmp_path, **faked),
     ):
         overrides = ("agents.spawn=false", "agents.count=2", f"control.broker={url}")
-        lab = (*overrides, "time_dilation=3000")
+        lab = (*overrides, "time_dilation=2000")
         yield build_job(JobRequest("loopback-clos", lab, size_scale=0.01)), clock
 
 

@@ -160,6 +160,27 @@ def test_a_late_wall_clock_is_a_warning_that_names_a_fitting_dilation(tmp_path: 
     assert text.endswith("try time dilation 500")
 
 
+def test_a_late_wall_clock_on_a_real_network_is_told_by_its_events(tmp_path: Path) -> None:
+    """Frames have no time there to be late against; they leave when events are handled."""
+    records = write(tmp_path / "a", moe_run())
+    median_ns = records.collectives["completion_time_ns"].median()
+    assert isinstance(median_ns, float)
+
+    def warnings(late_ns: float) -> list[str]:
+        lateness = {"frame_p999_ns": 0, "p99_ns": int(late_ns)}
+        facts = {
+            "time_dilation": 100,
+            "ports": {"host0": {"driver": "udp"}},
+            "control": {"agents": [{"name": "agent-0", "nodes": [], "lateness": lateness}]},
+        }
+        return list(findings(facts, records.collectives, {}, []))
+
+    assert warnings(100 * median_ns * 0.01) == []
+    (text,) = warnings(100 * median_ns * 0.09)
+    assert "1 event of 100 was handled, and what it sent left, more than" in text
+    assert text.endswith("try time dilation 500, of the network too, or larger messages")
+
+
 def test_losses_on_the_wires_are_warnings(tmp_path: Path) -> None:
     """Datagrams that the kernel dropped are not the fabric's doing."""
     run = moe_run(ranks=2, iterations=1, layers=1)

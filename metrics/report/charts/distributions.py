@@ -23,6 +23,8 @@ def curve(
 ) -> dict[str, object]:
     """One cumulative distribution as a trace."""
     values, shares = step_curve(samples, POINT_LIMIT)
+    # From nothing up to the first: of a single sample that is all there is.
+    values, shares = np.append(values[:1], values), np.append(np.zeros(len(values[:1])), shares)
     return {
         "type": "scatter",
         "mode": "lines",

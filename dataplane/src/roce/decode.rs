@@ -9,7 +9,7 @@ use super::icrc::{IdentificationEffect, icrc};
 use super::layout::*;
 use super::opcode::{CNP_RESERVED_BYTES, Opcode, OpcodeRow};
 use super::packet::{Aeth, Bth, Ecn, Frame, Packet, PauseFrame, Payload, Reth};
-use super::pattern;
+use super::{pattern, pattern_crc};
 
 /// Why bytes are not a frame that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -245,12 +245,15 @@ fn own_body(
 ) -> Result<(), DecodeError> {
     let (covered, icrc_bytes) = split_end(ip_packet, ICRC_BYTES)?;
     let found = u32_at(icrc_bytes, 0).swap_bytes();
-    let computed = icrc(covered)
+    let opcode = packet.bth.opcode;
+    let known = located(covered, start, opcode, pad_bytes);
+    let computed = known
+        .and_then(|known| known.icrc(covered))
+        .or_else(|| icrc(covered))
         .ok_or(DecodeError::Truncated { needed: start + ICRC_BYTES, available: ip_packet.len() })?;
     if found != computed {
         return Err(DecodeError::Icrc { found, computed });
     }
-    let opcode = packet.bth.opcode;
     let row = opcode.row().ok_or(DecodeError::UnsupportedOpcode(opcode.0))?;
     let padded = extension_headers(packet, row, &covered[start..])?;
     let (payload, pad) = split_end(padded, usize::from(pad_bytes))?;
@@ -262,11 +265,44 @@ fn own_body(
     if padded.len() % 4 != 0 {
         return Err(DecodeError::Pad { length_bytes: padded.len() });
     }
-    packet.payload = match pattern::locate(payload) {
+    packet.payload = match known
+        .map(|known| known.offset_bytes)
+        .or_else(|| pattern::locate(payload))
+    {
         Some(offset_bytes) => Payload::Pattern { offset_bytes, length_bytes: payload.len() as u16 },
         None => Payload::Bytes(payload.into()),
     };
     Ok(())
+}
+
+/// A payload of a full packet that is a slice of the pattern.
+#[derive(Clone, Copy)]
+struct Located {
+    /// Where it starts in the bytes that the ICRC covers.
+    start: usize,
+    /// Where it ends there.
+    end: usize,
+    /// Where it starts in the pattern.
+    offset_bytes: u64,
+}
+
+impl Located {
+    /// The ICRC, for which the payload need not be read again.
+    fn icrc(&self, covered: &[u8]) -> Option<u32> {
+        let (headers, pad) = (icrc(&covered[..self.start])?, &covered[self.end..]);
+        let length_bytes = (self.end - self.start) as u16;
+        let crc = pattern_crc::append(headers, self.offset_bytes, length_bytes);
+        Some(pattern_crc::append_bytes(crc, pad))
+    }
+}
+
+/// The payload, if it has the length of a full packet's and is a slice of the pattern.
+fn located(covered: &[u8], start: usize, opcode: Opcode, pad_bytes: u8) -> Option<Located> {
+    let row = opcode.row().filter(|row| row.has_payload)?;
+    let start = start + usize::from(row.extension_bytes);
+    let end = covered.len().checked_sub(pad_bytes.into())?;
+    let payload = covered.get(start..end).filter(|payload| pattern_crc::is_quick(payload.len()))?;
+    Some(Located { start, end, offset_bytes: pattern::locate(payload)? })
 }
 
 fn forwarded_body(

@@ -4,7 +4,8 @@ use super::icrc::icrc;
 use super::layout::*;
 use super::opcode::CNP_RESERVED_BYTES;
 use super::packet::{Bth, Frame, Packet, PauseFrame, Payload};
-use super::pattern;
+use super::{pattern, pattern_crc};
+use crate::units::FCS_BYTES;
 
 /// Appends `frame` to `out` as an Ethernet frame without FCS.
 ///
@@ -19,6 +20,23 @@ pub fn encode(frame: &Frame, source_mac: [u8; 6], destination_mac: [u8; 6], out:
         }
         Frame::Pause(pause) => put_pause(out, pause),
     }
+}
+
+/// Appends what stands behind the UDP header of a packet. The ICRC is that of the whole packet.
+pub fn encode_datagram(packet: &Packet, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&bth(&packet.bth, pad_bytes(&packet.payload)));
+    put_extension_headers(out, packet);
+    let mut headers = [0; HEADERS_BYTES - ETHERNET_BYTES + BTH_BYTES + MAX_EXTENSION_BYTES];
+    let (ip, rest) = headers.split_at_mut(IPV4_BYTES);
+    let (udp, rest) = rest.split_at_mut(UDP_BYTES);
+    let length = behind_ip_bytes(packet);
+    ip.copy_from_slice(&ipv4_header(packet, length));
+    udp.copy_from_slice(&udp_header(packet.source_port, length));
+    let transport_bytes = out.len() - start;
+    rest[..transport_bytes].copy_from_slice(&out[start..]);
+    let crc = crc_before(&packet.payload, &headers[..IPV4_BYTES + UDP_BYTES + transport_bytes]);
+    put_payload(out, &packet.payload, crc);
 }
 
 /// Ethernet, IPv4 and UDP headers of equally long packets that differ in their identification, for a
@@ -82,12 +100,17 @@ fn put_ethernet(out: &mut Vec<u8>, destination: [u8; 6], source: [u8; 6], ether_
 
 fn put_packet(out: &mut Vec<u8>, packet: &Packet) {
     let start = out.len();
-    let behind_ip = (packet.wire_bytes() as usize) - ETHERNET_BYTES - IPV4_BYTES - 4;
-    out.extend_from_slice(&ipv4_header(packet, behind_ip as u16));
-    out.extend_from_slice(&udp_header(packet.source_port, behind_ip as u16));
+    let behind_ip = behind_ip_bytes(packet);
+    out.extend_from_slice(&ipv4_header(packet, behind_ip));
+    out.extend_from_slice(&udp_header(packet.source_port, behind_ip));
     out.extend_from_slice(&bth(&packet.bth, pad_bytes(&packet.payload)));
     put_extension_headers(out, packet);
-    put_payload(out, &packet.payload, start);
+    let crc = crc_before(&packet.payload, &out[start..]);
+    put_payload(out, &packet.payload, crc);
+}
+
+fn behind_ip_bytes(packet: &Packet) -> u16 {
+    (packet.wire_bytes() as usize - ETHERNET_BYTES - IPV4_BYTES - FCS_BYTES as usize) as u16
 }
 
 fn ipv4_header(packet: &Packet, payload_bytes: u16) -> [u8; IPV4_BYTES] {
@@ -162,18 +185,36 @@ fn put_extension_headers(out: &mut Vec<u8>, packet: &Packet) {
     }
 }
 
-/// Appends payload, pad and the ICRC over everything from `start`, the IP header, on.
-fn put_payload(out: &mut Vec<u8>, payload: &Payload, start: usize) {
-    match payload {
+/// Appends payload, pad and the ICRC, given the CRC of the headers.
+fn put_payload(out: &mut Vec<u8>, payload: &Payload, crc: u32) {
+    let crc = match payload {
         Payload::Pattern { offset_bytes, length_bytes } => {
             out.extend_from_slice(pattern::slice(*offset_bytes, *length_bytes));
+            pattern_crc::append(crc, *offset_bytes, *length_bytes)
         }
-        Payload::Bytes(bytes) => out.extend_from_slice(bytes),
+        Payload::Bytes(bytes) => {
+            out.extend_from_slice(bytes);
+            pattern_crc::append_bytes(crc, bytes)
+        }
         Payload::Forwarded { bytes, .. } => return out.extend_from_slice(bytes),
+    };
+    put_end(out, crc, pad_bytes(payload));
+}
+
+/// The part of the ICRC that comes from the headers, from the IP header on; of no use for a payload
+/// that brings its ICRC.
+fn crc_before(payload: &Payload, headers: &[u8]) -> u32 {
+    match payload {
+        Payload::Forwarded { .. } => 0,
+        _ => icrc(headers).expect("they begin with a whole IPv4 header and hold the transport's"),
     }
-    out.resize(out.len() + usize::from(pad_bytes(payload)), 0);
-    let icrc = icrc(&out[start..]).expect("the header above is IPv4 and whole");
-    out.extend_from_slice(&icrc.to_le_bytes());
+}
+
+/// Appends pad and ICRC, given the CRC of all before them.
+fn put_end(out: &mut Vec<u8>, crc: u32, pad_bytes: u8) {
+    let pad = &[0; 3][..usize::from(pad_bytes)];
+    out.extend_from_slice(pad);
+    out.extend_from_slice(&pattern_crc::append_bytes(crc, pad).to_le_bytes());
 }
 
 fn put_pause(out: &mut Vec<u8>, pause: &PauseFrame) {
@@ -189,7 +230,31 @@ fn put_pause(out: &mut Vec<u8>, pause: &PauseFrame) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::opcode::Opcode;
     use super::*;
+
+    #[test]
+    fn a_datagram_is_the_end_of_the_frame() {
+        let lengths = [0, 1, 2, 3, 511, 512, 513, 1024, 4093, 4096, 9000];
+        for (opcode, length_bytes) in
+            [Opcode::WRITE_FIRST, Opcode::WRITE_MIDDLE, Opcode::WRITE_ONLY_IMMEDIATE]
+                .into_iter()
+                .flat_map(|opcode| lengths.map(|length| (opcode, length)))
+        {
+            let packet = Packet {
+                bth: Bth { opcode, psn: 77, ..Bth::default() },
+                identification: 9,
+                immediate: 5,
+                payload: Payload::Pattern { offset_bytes: 65_000, length_bytes },
+                ..Packet::default()
+            };
+            let mut datagram = vec![0xEE];
+            encode_datagram(&packet, &mut datagram);
+            let mut frame = Vec::new();
+            encode(&Frame::Roce(Box::new(packet)), [0; 6], [0; 6], &mut frame);
+            assert_eq!(datagram[1..], frame[HEADERS_BYTES..], "{opcode:?}, {length_bytes} B");
+        }
+    }
 
     #[test]
     fn headers_are_those_of_an_encoded_packet() {

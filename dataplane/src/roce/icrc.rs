@@ -120,7 +120,7 @@ fn image(images: &[u32; 16], difference: u16) -> u32 {
 }
 
 /// Product of two polynomials modulo CRC-32's.
-fn multiply(a: u32, mut b: u32) -> u32 {
+pub(super) fn multiply(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     for bit in (0..32).rev() {
         if a >> bit & 1 != 0 {
@@ -131,11 +131,14 @@ fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-fn times_x(a: u32) -> u32 {
+/// Product with x.
+#[inline]
+pub(super) fn times_x(a: u32) -> u32 {
     a >> 1 ^ if a & 1 != 0 { POLYNOMIAL } else { 0 }
 }
 
-fn power_of_x(mut exponent: u64) -> u32 {
+/// x to a power, modulo CRC-32's polynomial.
+pub(super) fn power_of_x(mut exponent: u64) -> u32 {
     let (mut power, mut square) = (ONE, X);
     while exponent != 0 {
         if exponent & 1 != 0 {

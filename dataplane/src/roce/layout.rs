@@ -33,6 +33,8 @@ pub const HEADERS_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES;
 
 /// Base transport header.
 pub const BTH_BYTES: usize = 12;
+/// Extension headers behind it, at most: RETH and immediate data.
+pub const MAX_EXTENSION_BYTES: usize = 16 + 4;
 /// Invariant CRC.
 pub const ICRC_BYTES: usize = 4;
 

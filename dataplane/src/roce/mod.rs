@@ -25,6 +25,7 @@ pub mod opcode;
 mod outgoing;
 pub mod packet;
 pub mod pattern;
+mod pattern_crc;
 pub mod psn;
 pub mod queue_pair;
 mod read_replies;
@@ -37,7 +38,7 @@ pub mod syndrome;
 pub use cnp::cnp;
 pub use counters::QpCounters;
 pub use decode::{DecodeError, decode, decode_forwarding, decode_unidentified};
-pub use encode::{Headers, encode};
+pub use encode::{Headers, encode, encode_datagram};
 
 pub use event::{FailureReason, QpEvent};
 pub use icrc::icrc;

@@ -17,9 +17,6 @@ create_exception!(
     "A port that cannot be opened; the message names driver, address, reason and remedy."
 );
 
-/// Frames that may wait until no more are accepted.
-const MAX_WAITING: usize = 256;
-
 /// A frame and its CLOCK_MONOTONIC in nanoseconds.
 type TimedFrame<'py> = (Bound<'py, PyBytes>, Option<u64>);
 
@@ -68,17 +65,8 @@ impl Port {
             for frame in &frames {
                 open.port.check(frame).map_err(refused)?;
             }
-            open.port.flush();
-            let mut accepted = 0;
-            for frame in &frames {
-                if open.port.waiting() >= MAX_WAITING && open.port.flush() {
-                    break;
-                }
-                open.port.push_bytes(frame).map_err(refused)?;
-                accepted += 1;
-            }
-            open.port.flush();
-            Ok(accepted)
+            let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+            open.port.send(&frames).map_err(refused)
         })
     }
 

@@ -14,8 +14,8 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Frames that are pushed between two flushes, if not less of them fill a burst.
-const FRAMES_PER_FLUSH: usize = 64;
+/// Frames that are given in one call, if not less of them fill a burst.
+const FRAMES_PER_CALL: usize = 64;
 /// Bytes that a burst holds.
 const BURST_BYTES: usize = 65_507;
 /// The receiver goes on until nothing has come for so long.
@@ -88,18 +88,12 @@ fn frame(from: &PortSpec, to: Ipv4Addr, length_bytes: u16) -> Vec<u8> {
 fn send(mut port: Box<dyn Port>, frame: &[u8], time: Duration) -> Pumped {
     let (start_ns, processor_ns) = (monotonic_ns(), thread_processor_ns());
     let end_ns = start_ns + time.as_nanos() as u64;
-    let datagram_bytes = frame.len() - HEADERS_BYTES;
-    let frames = match port.capabilities().has_segmentation {
-        true => FRAMES_PER_FLUSH.min(BURST_BYTES / datagram_bytes),
-        false => FRAMES_PER_FLUSH,
-    };
+    let mut frames = vec![frame; FRAMES_PER_CALL];
+    if port.capabilities().has_segmentation {
+        frames.truncate(BURST_BYTES / (frame.len() - HEADERS_BYTES));
+    }
     while monotonic_ns() < end_ns {
-        for _ in port.waiting()..frames {
-            if port.push_bytes(frame).is_err() {
-                break;
-            }
-        }
-        if port.flush() {
+        if port.send(&frames).unwrap_or_default() == 0 {
             std::thread::yield_now();
         }
     }

@@ -10,7 +10,8 @@ use super::interface::{self, Interface};
 use super::neighbour;
 use super::netlink::{Mac, Netlink};
 use super::packet_receive::PacketReceiver;
-use super::packet_send::{Ends, send, send_singly};
+use super::packet_send::{self, Ends};
+use super::run::Runs;
 use super::timestamps::{self, Timestamps};
 use super::view::{View, ViewError, view_own};
 use super::{InvariantCrc, Port, PortCapabilities, PortCounters, PortError, PortSpec, Received};
@@ -19,7 +20,7 @@ use crate::io::socket;
 use crate::roce::Frame;
 use crate::roce::layout::{ETHERNET_BYTES, ROCE_PORT};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -31,6 +32,7 @@ pub struct PacketPort {
     socket: OwnedFd,
     receiver: PacketReceiver,
     queue: BurstQueue,
+    runs: Runs,
     counters: PortCounters,
     has_segmentation: bool,
     timestamps: Timestamps,
@@ -61,11 +63,19 @@ impl PacketPort {
             socket,
             receiver: PacketReceiver::new(),
             queue: BurstQueue::new(most),
+            runs: Runs::new(),
             counters: PortCounters::default(),
             has_segmentation: most > 1,
             timestamps,
             _guard: guard,
         })
+    }
+
+    /// No more bursts once the kernel has refused one.
+    fn follow_refusals(&mut self) {
+        if !self.has_segmentation {
+            self.queue.limit_segments(1);
+        }
     }
 }
 
@@ -88,7 +98,39 @@ pub(super) fn next_hops(
 
 /// The kernel is older than 6.2 and does not cut bursts of packet sockets.
 fn is_refused_burst(burst: &Burst, error: &io::Error) -> bool {
-    burst.segments.len() > 1 && error.raw_os_error() == Some(libc::EINVAL)
+    burst.segments > 1 && error.raw_os_error() == Some(libc::EINVAL)
+}
+
+/// Give a burst to the kernel; one by one, now and from now on, if it refuses bursts.
+fn send(
+    socket: BorrowedFd<'_>,
+    ends: &Ends,
+    has_segmentation: &mut bool,
+    burst: &Burst,
+    slices: &[IoSlice<'_>],
+) -> io::Result<()> {
+    match packet_send::send(socket, ends, burst, slices) {
+        Err(error) if is_refused_burst(burst, &error) => {
+            *has_segmentation = false;
+            packet_send::send_singly(socket, ends, burst, slices)
+        }
+        sent => sent,
+    }
+}
+
+/// Whether a frame can be sent by a port at `address` to one of the destinations with a next hop.
+fn check<'a>(
+    frame: &'a [u8],
+    address: Ipv4Addr,
+    interface: &Interface,
+    next_hops: &BTreeMap<Ipv4Addr, Mac>,
+) -> Result<View<'a>, ViewError> {
+    let max_bytes = interface.mtu_bytes + ETHERNET_BYTES as u32;
+    let view = view_own(frame, address, max_bytes)?;
+    match next_hops.contains_key(&view.destination) {
+        true => Ok(view),
+        false => Err(ViewError::Destination(view.destination)),
+    }
 }
 
 impl Port for PacketPort {
@@ -126,20 +168,23 @@ impl Port for PacketPort {
     }
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
-        let max_bytes = self.interface.mtu_bytes + ETHERNET_BYTES as u32;
-        let view = view_own(frame, self.address, max_bytes)?;
-        match self.next_hops.contains_key(&view.destination) {
-            true => Ok(view),
-            false => Err(ViewError::Destination(view.destination)),
-        }
+        check(frame, self.address, &self.interface, &self.next_hops)
     }
 
-    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
-        if !self.queue.push_alike(frame) {
-            let view = self.check(frame)?;
-            self.queue.push_view(frame, &view);
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, ViewError> {
+        if self.flush() {
+            return Ok(0);
         }
-        Ok(())
+        let Self { queue, runs, counters, socket, next_hops, address, interface, .. } = self;
+        let has_segmentation = &mut self.has_segmentation;
+        let check = |frame| check(frame, *address, interface, next_hops);
+        let sent = runs.send(frames, queue.max_segments(), counters, check, |burst, slices| {
+            let next_hop = next_hops[&burst.flow.destination];
+            let ends = Ends { address: *address, mac: interface.mac, next_hop };
+            send(socket.as_fd(), &ends, has_segmentation, burst, slices)
+        });
+        self.follow_refusals();
+        sent
     }
 
     fn waiting(&self) -> usize {
@@ -149,20 +194,12 @@ impl Port for PacketPort {
     fn flush(&mut self) -> bool {
         let Self { queue, counters, socket, next_hops, address, interface, .. } = self;
         let has_segmentation = &mut self.has_segmentation;
-        let is_blocked = queue.flush(counters, |burst, bytes| {
+        let is_blocked = queue.flush(counters, |burst, slices| {
             let next_hop = next_hops[&burst.flow.destination];
             let ends = Ends { address: *address, mac: interface.mac, next_hop };
-            match send(socket.as_fd(), &ends, burst, bytes) {
-                Err(error) if is_refused_burst(burst, &error) => {
-                    *has_segmentation = false;
-                    send_singly(socket.as_fd(), &ends, burst, bytes)
-                }
-                sent => sent,
-            }
+            send(socket.as_fd(), &ends, has_segmentation, burst, slices)
         });
-        if !self.has_segmentation {
-            self.queue.limit_segments(1);
-        }
+        self.follow_refusals();
         is_blocked
     }
 

@@ -23,6 +23,7 @@ mod packet_receive;
 mod packet_send;
 mod packet_socket;
 pub mod path;
+mod run;
 pub mod timestamps;
 pub mod udp;
 mod udp_receive;
@@ -229,8 +230,10 @@ pub trait Port: Send {
     fn push(&mut self, frame: &mut Frame);
     /// Whether a frame can be sent as bytes.
     fn check<'a>(&self, frame: &'a [u8]) -> Result<view::View<'a>, view::ViewError>;
-    /// Queue a frame as bytes.
-    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), view::ViewError>;
+    /// Send frames that are there as bytes, behind what waits; how many were taken. The rest is the
+    /// caller's still: a queue of the kernel is full, or the next one cannot be sent, which is an error
+    /// if it is the first.
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, view::ViewError>;
     /// Frames that wait.
     fn waiting(&self) -> usize;
     /// Send what waits; true if something is left because a queue of the kernel is full.

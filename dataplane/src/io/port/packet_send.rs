@@ -4,12 +4,12 @@
 //! is to be cut. The kernel then counts up the identification and completes the checksums.
 #![allow(unsafe_code)]
 
-use super::burst::{Burst, Flow, MAX_SEGMENTS, joined};
+use super::burst::{Burst, Flow};
 use super::netlink::Mac;
 use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES, IPV4_BYTES, PROTOCOL_UDP, UDP_BYTES};
 use crate::roce::packet::Ecn;
 use crate::roce::{Headers, Packet};
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -33,8 +33,13 @@ pub struct Ends {
 }
 
 /// Give one burst to the kernel.
-pub fn send(socket: BorrowedFd<'_>, ends: &Ends, burst: &Burst, bytes: &[u8]) -> io::Result<()> {
-    let is_cut = burst.segments.len() > 1;
+pub fn send(
+    socket: BorrowedFd<'_>,
+    ends: &Ends,
+    burst: &Burst,
+    slices: &[IoSlice<'_>],
+) -> io::Result<()> {
+    let is_cut = burst.segments > 1;
     let mut head = [0; VNET_BYTES + HEADERS_BYTES];
     let (vnet, header) = head.split_at_mut(VNET_BYTES);
     put_header(header, ends, burst.flow, 0, burst.bytes);
@@ -52,7 +57,7 @@ pub fn send(socket: BorrowedFd<'_>, ends: &Ends, burst: &Burst, bytes: &[u8]) ->
             vnet[place..place + 2].copy_from_slice(&value.to_ne_bytes());
         }
     }
-    send_slices(socket, &head, &burst.segments, bytes)
+    send_behind(socket, &head, slices)
 }
 
 /// Give the frames of a burst to the kernel one by one, with the identifications that they have.
@@ -60,12 +65,13 @@ pub fn send_singly(
     socket: BorrowedFd<'_>,
     ends: &Ends,
     burst: &Burst,
-    bytes: &[u8],
+    slices: &[IoSlice<'_>],
 ) -> io::Result<()> {
-    for (place, &(start, end)) in burst.segments.iter().enumerate() {
+    let all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+    for (place, datagram) in all.chunks(burst.segment_bytes).enumerate() {
         let mut head = [0; VNET_BYTES + HEADERS_BYTES];
-        put_header(&mut head[VNET_BYTES..], ends, burst.flow, place as u16, end - start);
-        send_slices(socket, &head, &[(start, end)], bytes)?;
+        put_header(&mut head[VNET_BYTES..], ends, burst.flow, place as u16, datagram.len());
+        send_behind(socket, &head, &[IoSlice::new(datagram)])?;
     }
     Ok(())
 }
@@ -95,28 +101,16 @@ fn pseudo_header_sum(ends: &Ends, burst: &Burst) -> u16 {
     ((folded & 0xFFFF) + (folded >> 16)) as u16
 }
 
-fn send_slices(
-    socket: BorrowedFd<'_>,
-    head: &[u8],
-    segments: &[(usize, usize)],
-    bytes: &[u8],
-) -> io::Result<()> {
-    // The kernel only reads what a sender's list leads to.
-    let slice = |part: &[u8]| libc::iovec {
-        iov_base: part.as_ptr().cast_mut().cast(),
-        iov_len: part.len(),
-    };
-    // SAFETY: all-zero is a valid value of these plain C structures.
-    let (mut slices, mut header): ([libc::iovec; MAX_SEGMENTS + 1], libc::msghdr) =
-        unsafe { (zeroed(), zeroed()) };
-    slices[0] = slice(head);
-    let mut parts = [(0, 0); MAX_SEGMENTS];
-    let count = joined(segments, &mut parts);
-    for (place, &(start, end)) in slices[1..].iter_mut().zip(&parts[..count]) {
-        *place = slice(&bytes[start..end]);
-    }
-    header.msg_iov = slices.as_mut_ptr();
-    header.msg_iovlen = 1 + count;
+/// Send a head and what stands behind it.
+fn send_behind(socket: BorrowedFd<'_>, head: &[u8], slices: &[IoSlice<'_>]) -> io::Result<()> {
+    let mut all = Vec::with_capacity(1 + slices.len());
+    all.push(IoSlice::new(head));
+    all.extend_from_slice(slices);
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut header: libc::msghdr = unsafe { zeroed() };
+    // An `IoSlice` is an `iovec`; the kernel only reads what a sender's list leads to.
+    header.msg_iov = all.as_ptr().cast_mut().cast();
+    header.msg_iovlen = all.len();
     // SAFETY: `header` leads to live buffers of the lengths it names, which the kernel only reads
     // and does not keep.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &header, libc::MSG_DONTWAIT) };

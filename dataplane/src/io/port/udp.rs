@@ -9,6 +9,7 @@
 //! A source port is a socket of its own, because that is what ECMP hashes.
 
 use super::burst::{Burst, BurstQueue};
+use super::run::Runs;
 use super::timestamps::{self, Timestamps};
 use super::udp_receive::UdpReceiver;
 use super::udp_send::Sender;
@@ -19,7 +20,7 @@ use crate::io::socket;
 use crate::roce::Frame;
 use crate::roce::layout::{ETHERNET_BYTES, ROCE_PORT};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -39,6 +40,7 @@ pub struct UdpPort {
     /// Source port -> index in `sending`.
     socket_of: BTreeMap<u16, u32>,
     queue: BurstQueue,
+    runs: Runs,
     capabilities: PortCapabilities,
     counters: PortCounters,
 }
@@ -72,6 +74,7 @@ impl UdpPort {
             sending,
             socket_of,
             queue,
+            runs: Runs::new(),
             capabilities: PortCapabilities {
                 max_frame_bytes: mtu_bytes + ETHERNET_BYTES as u32,
                 has_segmentation,
@@ -88,6 +91,14 @@ impl UdpPort {
             },
             counters: PortCounters::default(),
         })
+    }
+
+    /// Take note of whether the kernel cuts bursts.
+    fn keep(&mut self, has_segmentation: bool) {
+        self.capabilities.has_segmentation = has_segmentation;
+        if !has_segmentation {
+            self.queue.limit_segments(1);
+        }
     }
 }
 
@@ -134,7 +145,37 @@ fn can_segment(socket: &Sender) -> bool {
 
 /// The interface does not sum datagrams, for which a kernel before Linux 6.11 does not cut bursts.
 fn is_refused_burst(burst: &Burst, error: &io::Error) -> bool {
-    burst.segments.len() > 1 && error.raw_os_error() == Some(libc::EIO)
+    burst.segments > 1 && error.raw_os_error() == Some(libc::EIO)
+}
+
+/// Give a burst to the kernel; one by one, now and from now on, if it refuses bursts.
+fn send(
+    sender: &mut Sender,
+    has_segmentation: &mut bool,
+    burst: &Burst,
+    slices: &[IoSlice<'_>],
+) -> io::Result<()> {
+    match sender.send(ROCE_PORT, burst, slices) {
+        Err(error) if is_refused_burst(burst, &error) => {
+            *has_segmentation = false;
+            sender.send_singly(ROCE_PORT, burst, slices)
+        }
+        sent => sent,
+    }
+}
+
+/// Whether a frame can be sent by a port of these capabilities, whose source ports have sockets.
+fn check<'a>(
+    frame: &'a [u8],
+    address: Ipv4Addr,
+    capabilities: &PortCapabilities,
+    socket_of: &BTreeMap<u16, u32>,
+) -> Result<View<'a>, ViewError> {
+    let view = view_own(frame, address, capabilities.max_frame_bytes)?;
+    match socket_of.contains_key(&view.source_port) {
+        true => Ok(view),
+        false => Err(ViewError::SourcePort(view.source_port)),
+    }
 }
 
 impl Port for UdpPort {
@@ -158,20 +199,22 @@ impl Port for UdpPort {
     }
 
     fn check<'a>(&self, frame: &'a [u8]) -> Result<View<'a>, ViewError> {
-        let max_bytes = self.capabilities.max_frame_bytes;
-        let view = view_own(frame, self.address, max_bytes)?;
-        match self.socket_of.contains_key(&view.source_port) {
-            true => Ok(view),
-            false => Err(ViewError::SourcePort(view.source_port)),
-        }
+        check(frame, self.address, &self.capabilities, &self.socket_of)
     }
 
-    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
-        if !self.queue.push_alike(frame) {
-            let view = self.check(frame)?;
-            self.queue.push_view(frame, &view);
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, ViewError> {
+        if self.flush() {
+            return Ok(0);
         }
-        Ok(())
+        let Self { address, queue, runs, counters, sending, socket_of, capabilities, .. } = self;
+        let mut has_segmentation = capabilities.has_segmentation;
+        let check = |frame| check(frame, *address, capabilities, socket_of);
+        let sent = runs.send(frames, queue.max_segments(), counters, check, |burst, slices| {
+            let index = socket_of[&burst.flow.source_port] as usize;
+            send(&mut sending[index], &mut has_segmentation, burst, slices)
+        });
+        self.keep(has_segmentation);
+        sent
     }
 
     fn waiting(&self) -> usize {
@@ -180,20 +223,12 @@ impl Port for UdpPort {
 
     fn flush(&mut self) -> bool {
         let Self { queue, counters, sending, socket_of, capabilities, .. } = self;
-        let has_segmentation = &mut capabilities.has_segmentation;
-        let is_blocked = queue.flush(counters, |burst, bytes| {
-            let sender = &mut sending[socket_of[&burst.flow.source_port] as usize];
-            match sender.send(ROCE_PORT, burst, bytes) {
-                Err(error) if is_refused_burst(burst, &error) => {
-                    *has_segmentation = false;
-                    sender.send_singly(ROCE_PORT, burst, bytes)
-                }
-                sent => sent,
-            }
+        let mut has_segmentation = capabilities.has_segmentation;
+        let is_blocked = queue.flush(counters, |burst, slices| {
+            let index = socket_of[&burst.flow.source_port] as usize;
+            send(&mut sending[index], &mut has_segmentation, burst, slices)
         });
-        if !self.capabilities.has_segmentation {
-            self.queue.limit_segments(1);
-        }
+        self.keep(has_segmentation);
         is_blocked
     }
 

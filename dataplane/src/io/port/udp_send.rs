@@ -1,11 +1,11 @@
 //! One burst of datagrams as one call of `sendmsg` on a UDP socket, or as one call for each.
 #![allow(unsafe_code)]
 
-use super::burst::{Burst, Flow, MAX_SEGMENTS, joined};
+use super::burst::{Burst, Flow};
 use crate::io::socket;
 use crate::roce::icrc::IdentificationEffect;
 use crate::roce::layout::{ETHERNET_BYTES, HEADERS_BYTES, ICRC_BYTES};
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::zeroed;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -29,24 +29,30 @@ impl Sender {
     }
 
     /// Give one burst to the kernel, for `port` of its destination.
-    pub fn send(&mut self, port: u16, burst: &Burst, bytes: &[u8]) -> io::Result<()> {
+    pub fn send(&mut self, port: u16, burst: &Burst, slices: &[IoSlice<'_>]) -> io::Result<()> {
         self.choose_class(burst.flow.traffic_class)?;
-        let cut = (burst.segments.len() > 1).then_some(burst.segment_bytes as u16);
-        send_segments(&self.socket, port, burst.flow, &burst.segments, cut, bytes)
+        let cut = (burst.segments > 1).then_some(burst.segment_bytes as u16);
+        send_slices(&self.socket, port, burst.flow, cut, slices)
     }
 
     /// Give the datagrams of a burst to the kernel one by one. Each then has the identification 0,
     /// and its ICRC is put right for that.
-    pub fn send_singly(&mut self, port: u16, burst: &Burst, bytes: &[u8]) -> io::Result<()> {
+    pub fn send_singly(
+        &mut self,
+        port: u16,
+        burst: &Burst,
+        slices: &[IoSlice<'_>],
+    ) -> io::Result<()> {
         self.choose_class(burst.flow.traffic_class)?;
-        for (place, &(start, end)) in burst.segments.iter().enumerate() {
-            let mut datagram = bytes[start..end].to_vec();
-            let (covered, icrc) = datagram.split_at_mut(end - start - ICRC_BYTES);
-            let effect = IdentificationEffect::new(covered.len() + HEADERS_BYTES - ETHERNET_BYTES);
-            let found = u32::from_le_bytes([icrc[0], icrc[1], icrc[2], icrc[3]]);
-            icrc.copy_from_slice(&effect.replace(found, place as u16, 0).to_le_bytes());
-            let whole = [(0, datagram.len())];
-            send_segments(&self.socket, port, burst.flow, &whole, None, &datagram)?;
+        let mut all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        for (place, datagram) in all.chunks_mut(burst.segment_bytes).enumerate() {
+            let covered_bytes = datagram.len() + HEADERS_BYTES - ETHERNET_BYTES - ICRC_BYTES;
+            let effect = IdentificationEffect::new(covered_bytes);
+            if let Some(icrc) = datagram.last_chunk_mut::<ICRC_BYTES>() {
+                let found = u32::from_le_bytes(*icrc);
+                *icrc = effect.replace(found, place as u16, 0).to_le_bytes();
+            }
+            send_slices(&self.socket, port, burst.flow, None, &[IoSlice::new(datagram)])?;
         }
         Ok(())
     }
@@ -67,37 +73,24 @@ impl AsFd for Sender {
     }
 }
 
-/// Send the bytes of some segments, which the kernel shall cut after every `cut` bytes.
-fn send_segments(
+/// Send some bytes, which the kernel shall cut after every `cut` of them.
+fn send_slices(
     socket: &UdpSocket,
     port: u16,
     flow: Flow,
-    segments: &[(usize, usize)],
     cut: Option<u16>,
-    bytes: &[u8],
+    slices: &[IoSlice<'_>],
 ) -> io::Result<()> {
     // SAFETY: all-zero is a valid value of these plain C structures.
-    let (mut name, mut slices, mut header): (
-        libc::sockaddr_in,
-        [libc::iovec; MAX_SEGMENTS],
-        libc::msghdr,
-    ) = unsafe { (zeroed(), zeroed(), zeroed()) };
+    let (mut name, mut header): (libc::sockaddr_in, libc::msghdr) = unsafe { (zeroed(), zeroed()) };
     name.sin_family = libc::AF_INET as libc::sa_family_t;
     name.sin_port = port.to_be();
     name.sin_addr.s_addr = u32::from(flow.destination).to_be();
-    let mut parts = [(0, 0); MAX_SEGMENTS];
-    let count = joined(segments, &mut parts);
-    for (slice, &(start, end)) in slices.iter_mut().zip(&parts[..count]) {
-        // The kernel only reads what a sender's list leads to.
-        *slice = libc::iovec {
-            iov_base: bytes[start..end].as_ptr().cast_mut().cast(),
-            iov_len: end - start,
-        };
-    }
     header.msg_name = (&mut name as *mut libc::sockaddr_in).cast();
     header.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    header.msg_iov = slices.as_mut_ptr();
-    header.msg_iovlen = count;
+    // An `IoSlice` is an `iovec`; the kernel only reads what a sender's list leads to.
+    header.msg_iov = slices.as_ptr().cast_mut().cast();
+    header.msg_iovlen = slices.len();
     let mut control = cut.map(segment_length);
     if let Some(control) = &mut control {
         header.msg_control = control.as_mut_ptr().cast();

@@ -106,6 +106,20 @@ impl XdpPort {
         Some(Ends { address: self.address, mac: self.interface.mac, next_hop })
     }
 
+    /// Give a frame to the socket of its queue, or let it wait.
+    fn give(&mut self, view: &View<'_>) {
+        let Some(ends) = self.ends_of(view.destination) else { return };
+        let flow = Flow {
+            source_port: view.source_port,
+            destination: view.destination,
+            traffic_class: view.traffic_class,
+        };
+        let mut header = [0; HEADERS_BYTES];
+        put_header(&mut header, &ends, flow, view.identification, view.datagram.len());
+        let queue = self.queue_of(flow.source_port);
+        self.queues[queue].push(&header, view.datagram, &mut self.counters);
+    }
+
     fn max_frame_bytes(&self) -> u32 {
         self.interface.mtu_bytes + ETHERNET_BYTES as u32
     }
@@ -231,20 +245,21 @@ impl Port for XdpPort {
         }
     }
 
-    fn push_bytes(&mut self, frame: &[u8]) -> Result<(), ViewError> {
-        let view = self.check(frame)?;
-        let ends =
-            self.ends_of(view.destination).ok_or(ViewError::Destination(view.destination))?;
-        let flow = Flow {
-            source_port: view.source_port,
-            destination: view.destination,
-            traffic_class: view.traffic_class,
-        };
-        let mut header = [0; HEADERS_BYTES];
-        put_header(&mut header, &ends, flow, view.identification, view.datagram.len());
-        let queue = self.queue_of(flow.source_port);
-        self.queues[queue].push(&header, view.datagram, &mut self.counters);
-        Ok(())
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, ViewError> {
+        let mut taken = 0;
+        for frame in frames {
+            if self.waiting() > 0 && self.flush() {
+                break;
+            }
+            match self.check(frame) {
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => break,
+                Ok(view) => self.give(&view),
+            }
+            taken += 1;
+        }
+        self.flush();
+        Ok(taken)
     }
 
     fn waiting(&self) -> usize {

@@ -64,7 +64,7 @@ class KernelPeer:
         while select.select([self.console], [], [], 0)[0]:
             chunk = os.read(self.console, 65536)
             if not chunk:
-                raise GuestError(f"the guest ended; it said:\n{self._said()}")
+                raise GuestError(f"the guest ended; it said:\n{self.said()}")
             self._unread += chunk
         *lines, self._unread = self._unread.split(b"\n")
         for line in lines:
@@ -73,7 +73,7 @@ class KernelPeer:
             if mark:
                 answer: dict[str, Any] = json.loads(text)
                 if "error" in answer:
-                    raise GuestError(f"the guest: {answer['error']}; it said:\n{self._said()}")
+                    raise GuestError(f"the guest: {answer['error']}; it said:\n{self.said()}")
                 return answer
         return None
 
@@ -85,7 +85,7 @@ class KernelPeer:
             if answer is not None:
                 return answer
             select.select([self.console], [], [], 0.2)
-        raise GuestError(f"no answer from the guest in {timeout_s} s; it said:\n{self._said()}")
+        raise GuestError(f"no answer from the guest in {timeout_s} s; it said:\n{self.said()}")
 
     def wait_until_ready(self, timeout_s: float = BOOT_TIMEOUT_S) -> None:
         """Wait until the agent says that it is there; the guest is ended if it does not."""
@@ -95,7 +95,7 @@ class KernelPeer:
             self.close()
             raise
 
-    def _said(self) -> str:
+    def said(self) -> str:
         """Return the last lines of the console."""
         return b"\n".join([*self._log[-20:], self._unread]).decode(errors="replace")
 

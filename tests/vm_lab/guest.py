@@ -65,6 +65,11 @@ class Guest:
         self.peer.ask(operation, **arguments)
         return self.peer.wait_answer(ANSWER_TIMEOUT_S)
 
+    def said(self) -> str:
+        """Return the last lines of the console, the agent's among them."""
+        self.ask("usage")
+        return self.peer.said()
+
     def start_agent(self, config: str) -> None:
         """Start `rankwire agent` with a file of its own."""
         environment = {"PYTHONPATH": str(REPOSITORY)}

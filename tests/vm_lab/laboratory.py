@@ -31,7 +31,7 @@ import yaml
 
 from emulator.control import topics
 from tests.emulator.control.processes import command, until
-from tests.kernel_peer.machine import Card
+from tests.kernel_peer.machine import Card, GuestError
 from tests.vm_lab.cable import Cable
 from tests.vm_lab.guest import Guest, Plug, launch_guest
 
@@ -96,7 +96,11 @@ class Laboratory:
         if self.cable is not None and self._host_agent is None:
             self._start_host_agent(self.cable)
             absent.add(HOST)
-        asyncio.run(until_online(self.broker, absent))
+        try:
+            asyncio.run(until_online(self.broker, absent))
+        except TimeoutError:
+            said = "\n".join(guest.said() for guest in self.guests.values())
+            raise GuestError(f"{absent} are not online; the guests said:\n{said}") from None
 
     def kill(self, name: str) -> None:
         """End a guest as a power cut does."""
@@ -205,9 +209,8 @@ def is_listening(port: int) -> bool:
     return any(line.split()[1] == f"0100007F:{port:04X}" for line in lines)
 
 
-async def until_online(broker: str, agents: set[str]) -> None:
-    """Wait until agents have said that they are there."""
-    absent = set(agents)
+async def until_online(broker: str, absent: set[str]) -> None:
+    """Wait until agents have said that they are there; those that have leave the set."""
     parts = urlsplit(broker)
     async with (
         asyncio.timeout(ONLINE_TIMEOUT_S),

@@ -140,7 +140,7 @@ class Port:
         `queues` of the interface that are served, 0 if the kernel's stack serves them; `xdp_mode`
         (`native`, `generic`, or empty without a program); and whether it `has_segmentation`,
         `has_coalescing`, `has_ecn`, `has_identification`, `has_zero_copy` and
-        `carries_ethernet_header`.
+        `carries_ethernet_header`. RDMA devices have `device`, its name, and `port_rate_bps` too.
         """
     def send(self, frames: Sequence[bytes]) -> int:
         """Queue RoCEv2 frames and send what the kernel takes; returns how many were accepted.

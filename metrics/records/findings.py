@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from metrics.presentation import count_text, duration_text, share_text
+from metrics.presentation import count_text, duration_text, rate_text, share_text
 from metrics.records.operations import NONE_U32
 
 __all__ = [
@@ -16,8 +16,10 @@ __all__ = [
     "adapter_findings",
     "findings",
     "lateness_ratio",
+    "link_rates_bps",
 ]
 
+_RATE_TOLERANCE_RATIO = 0.01
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
 NAMED_LIMIT = 8
@@ -50,13 +52,44 @@ def findings(
     yield from _lateness(run, collectives)
 
 
-def adapter_findings(adapters: Mapping[str, Any]) -> Iterator[str]:
-    """What is not known of NICs that RDMA devices carry, and messages that came damaged."""
+def link_rates_bps(config: Mapping[str, Any]) -> dict[str, int]:
+    """NIC -> rate of its link."""
+    names = [nic["name"] for nic in config["nics"]]
+    ends = ((end["node"], link["rate_bps"]) for link in config["links"] for end in _ends(link))
+    return {names[node["nic"]]: rate_bps for node, rate_bps in ends if "nic" in node}
+
+
+def _ends(link: Mapping[str, Any]) -> tuple[Any, Any]:
+    return link["a"], link["b"]
+
+
+def adapter_findings(
+    adapters: Mapping[str, Any],
+    ports: Mapping[str, Mapping[str, Any]],
+    rates_bps: Mapping[str, int],
+) -> Iterator[str]:
+    """What is not known of NICs that RDMA devices carry, and what is wrong with them.
+
+    `ports` is what each NIC's port can do, `rates_bps` the rates that the lab gives their links.
+    """
     if count := len(adapters.get("nic", ())):
-        yield (
-            f"{count_text(count)} NICs are RDMA devices: their packets, marks, rates and "
-            "repetitions were not seen, only counted by the devices themselves"
+        who = (
+            "1 NIC is an RDMA device"
+            if count == 1
+            else f"{count_text(count)} NICs are RDMA devices"
         )
+        yield (
+            f"{who}: packets, marks, rates and repetitions were not seen, only counted by the "
+            "device itself"
+        )
+    for nic, port in ports.items():
+        told_bps, lab_bps = int(port.get("port_rate_bps", 0)), rates_bps.get(nic, 0)
+        if told_bps and abs(told_bps - lab_bps) > _RATE_TOLERANCE_RATIO * lab_bps:
+            yield (
+                f"the port of {nic} runs at {rate_text(told_bps)}, the lab gives its link "
+                f"{rate_text(lab_bps)}: ideals, slowdowns and predictions are the lab's; an RDMA "
+                "device sends as fast as its port"
+            )
     if damaged := int(np.sum(adapters.get("payload_mismatches", [0]))):
         yield f"{count_text(damaged)} messages ended with other bytes than were sent"
 

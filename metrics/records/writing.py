@@ -18,7 +18,7 @@ from metrics.analysis.real_network import is_real_network
 from metrics.records.adapters import adapter_table
 from metrics.records.collectives import collective_table
 from metrics.records.conservation import conservation
-from metrics.records.findings import adapter_findings, findings
+from metrics.records.findings import adapter_findings, findings, link_rates_bps
 from metrics.records.flows import flow_table
 from metrics.records.link_events import (
     late_end_findings,
@@ -121,7 +121,7 @@ def _facts(
     wires = engine.get("counters", {}).get("wires", {})
     warnings += findings(run, collectives, wires, failures)
     adapters = engine.get("counters", {}).get("adapters", {})
-    warnings += adapter_findings(adapters)
+    warnings += adapter_findings(adapters, run.get("ports", {}), link_rates_bps(config))
     ports = engine.get("counters", {}).get("switch_ports", {})
     warnings += switch_findings(ports, [switch["name"] for switch in config["switches"]])
     finished = operations.end_ps[operations.done]

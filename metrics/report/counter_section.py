@@ -1,7 +1,7 @@
 """The section of counters: those of NICs, wires and ports, of switches, and the kernel's."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from metrics.records import RunRecords
 from metrics.records.switch_findings import port_names
@@ -14,6 +14,12 @@ from metrics.report.markup import Raw, element
 from metrics.report.port_table import port_table
 
 __all__ = ["counter_section"]
+
+
+_DEVICE_NOTE: Final = (
+    "How much each counter of the device and its port grew from the opening to the end of the run, "
+    "by the kernel's names; NICs on one port have the same."
+)
 
 
 def counter_section(records: RunRecords) -> tuple[str, Raw]:
@@ -40,7 +46,8 @@ def counter_section(records: RunRecords) -> tuple[str, Raw]:
     if body is not None:
         chart = chart_block(adapters.device_counters(records.adapters), "No samples over time.")
         heading = element("h3", "RDMA devices, by the kernel")
-        parts += [heading, body, element("div", chart, class_="charts")]
+        note = element("p", _DEVICE_NOTE, class_="note")
+        parts += [heading, body, note, element("div", chart, class_="charts")]
     body = _switch_ports(run)
     if body is not None:
         parts += [element("h3", "Switch ports"), body]

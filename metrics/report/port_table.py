@@ -38,7 +38,7 @@ def _row(nic: str, port: Mapping[str, Any]) -> list[Cell]:
     return [
         Cell(nic),
         Cell(str(port.get("driver", MISSING))),
-        Cell(str(port.get("interface") or MISSING)),
+        Cell(_place(port)),
         Cell(f"{count_text(longest)} B" if longest else MISSING, longest or 0),
         Cell(count_text(burst) if burst else MISSING, burst or 0),
         *(Cell(_yes(port.get(f"has_{what}"))) for what in ("segmentation", "coalescing", "ecn")),
@@ -47,6 +47,12 @@ def _row(nic: str, port: Mapping[str, Any]) -> list[Cell]:
         Cell(_xdp(port)),
         Cell(count_text(queues) if queues else MISSING, queues or 0),
     ]
+
+
+def _place(port: Mapping[str, Any]) -> str:
+    """Interface, and the RDMA device on it."""
+    interface = str(port.get("interface") or MISSING)
+    return f"{interface} ({port['device']})" if port.get("device") else interface
 
 
 def _yes(value: object) -> str:

@@ -1,9 +1,10 @@
 """What is told of NICs that RDMA devices carry."""
 
 import numpy as np
+import pytest
 
 from metrics.records.adapters import ADAPTER_SCHEMA, adapter_table
-from metrics.records.findings import adapter_findings
+from metrics.records.findings import adapter_findings, link_rates_bps
 from metrics.report.adapter_table import by_counter
 from metrics.report.charts.adapters import COUNTER_LIMIT, device_counters
 
@@ -23,10 +24,31 @@ def test_counters_of_devices_become_columns() -> None:
 
 def test_a_run_says_what_it_did_not_see() -> None:
     """Packets of an adapter are its own business; damaged messages are everybody's."""
-    assert list(adapter_findings({})) == []
-    unseen, damaged = adapter_findings({"nic": [0, 1], "payload_mismatches": [0, 3]})
-    assert unseen.startswith("2 NICs are RDMA devices")
+    assert list(adapter_findings({}, {}, {})) == []
+    unseen, damaged = adapter_findings({"nic": [0, 1], "payload_mismatches": [0, 3]}, {}, {})
+    assert unseen.startswith("2 NICs are RDMA devices: packets, marks")
     assert damaged.startswith("3 messages ended with other bytes")
+
+
+@pytest.mark.parametrize(("lab_gbps", "is_told"), [(100, False), (99.5, False), (400, True)])
+def test_a_port_of_another_rate_than_its_link_is_told(lab_gbps: float, is_told: bool) -> None:
+    """Nothing paces an adapter: whatever is compared with the link's rate would be wrong."""
+    ports = {"n0": {"driver": "verbs", "port_rate_bps": 100 * 10**9}, "n1": {"driver": "udp"}}
+    rates_bps = {name: round(lab_gbps * 1e9) for name in ports}
+    found = list(adapter_findings({}, ports, rates_bps))
+    assert [text[:32] for text in found] == ["the port of n0 runs at 100 Gb/s,"] * is_told
+
+
+def test_the_rate_of_a_nics_link_is_found_at_either_end() -> None:
+    """Links between switches are nobody's."""
+    nic, switch = {"node": {"nic": 0}}, {"node": {"switch": 0}}
+    links = [
+        {"a": switch, "b": nic, "rate_bps": 25},
+        {"a": switch, "b": switch, "rate_bps": 100},
+        {"a": {"node": {"nic": 1}}, "b": switch, "rate_bps": 50},
+    ]
+    config = {"nics": [{"name": "n0"}, {"name": "n1"}], "links": links}
+    assert link_rates_bps(config) == {"n0": 25, "n1": 50}
 
 
 def samples(*rows: tuple[int, int, str, int]) -> dict[str, np.ndarray]:

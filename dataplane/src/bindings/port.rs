@@ -120,6 +120,10 @@ pub fn capabilities_into_dict<'py>(
     dict.set_item("queues", can.queues)?;
     dict.set_item("xdp_mode", can.xdp_mode.map_or("", XdpMode::name))?;
     dict.set_item("has_zero_copy", can.has_zero_copy)?;
+    if !can.device.is_empty() {
+        dict.set_item("device", &can.device)?;
+        dict.set_item("port_rate_bps", can.port_rate_bps)?;
+    }
     Ok(dict)
 }
 

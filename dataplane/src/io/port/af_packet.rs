@@ -152,6 +152,7 @@ impl Port for PacketPort {
             xdp_mode: None,
             has_zero_copy: false,
             has_identification: true,
+            ..PortCapabilities::default()
         }
     }
 

@@ -176,6 +176,10 @@ pub struct PortCapabilities {
     /// The receiver sees the IP identification; of packets that are handed out as one, that of the
     /// first. Without it the ICRC covers 16 bits less.
     pub has_identification: bool,
+    /// Name of the RDMA device that the port is of; empty for any other.
+    pub device: String,
+    /// Rate of its port; 0 if it is not told.
+    pub port_rate_bps: u64,
 }
 
 /// What a port counted.

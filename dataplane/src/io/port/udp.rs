@@ -88,6 +88,7 @@ impl UdpPort {
                 xdp_mode: None,
                 has_zero_copy: false,
                 has_identification: false,
+                ..PortCapabilities::default()
             },
             counters: PortCounters::default(),
         })

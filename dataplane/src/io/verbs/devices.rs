@@ -182,23 +182,25 @@ impl Devices {
     /// NIC, how its device was opened, and what every device does: it cuts messages into packets,
     /// computes the ICRC, and reads and writes the memory itself. Frames are its own affair.
     pub fn open_devices(&self) -> impl Iterator<Item = (u32, &PortSpec, PortCapabilities)> {
-        let can = PortCapabilities {
-            has_segmentation: true,
-            has_zero_copy: true,
-            invariant_crc: InvariantCrc::Hardware,
-            ..PortCapabilities::default()
-        };
-        let open = self.entries.iter().filter(|entry| entry.device.is_some());
-        open.map(move |entry| (entry.nic, &entry.spec, can.clone()))
+        let open = self.entries.iter().filter_map(|entry| Some((entry, entry.device.as_ref()?)));
+        open.map(|(entry, device)| {
+            let can = PortCapabilities {
+                has_segmentation: true,
+                has_zero_copy: true,
+                invariant_crc: InvariantCrc::Hardware,
+                device: device.place().device.clone(),
+                port_rate_bps: device.port_rate_bps(),
+                ..PortCapabilities::default()
+            };
+            (entry.nic, &entry.spec, can)
+        })
     }
 
     /// The run begins: look at the devices' counters from now on.
     pub fn begin(&mut self, clock: DilatedClock) {
         let open = self.entries.iter().filter_map(|e| Some((e.nic, e.device.as_ref()?)));
-        let watched = open.map(|(nic, device)| {
-            let (place, before) = device.counters_before();
-            (nic, place, before)
-        });
+        let watched = open
+            .map(|(nic, device)| (nic, device.place().clone(), device.counters_before().clone()));
         let watched: Vec<_> = watched.collect();
         self.sampler = if watched.is_empty() { None } else { Sampler::start(clock, watched) };
     }

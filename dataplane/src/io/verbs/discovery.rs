@@ -89,6 +89,15 @@ fn places(class: &Path, device: &str, address: Ipv4Addr) -> Vec<Place> {
     places
 }
 
+/// Rate of a port, which the kernel tells as `100 Gb/sec (4X EDR)`; 0 if it does not.
+pub fn port_rate_bps(class: &Path, place: &Place) -> u64 {
+    let port = class.join(&place.device).join("ports").join(place.port.to_string());
+    let text = read(&port.join("rate"));
+    let gigabits = text.strip_suffix(')').and_then(|_| text.split_once(" Gb/sec ("));
+    let rate_gbps = gigabits.and_then(|(number, _)| number.parse::<f64>().ok());
+    rate_gbps.map_or(0, |rate_gbps| (rate_gbps * 1e9).round().max(0.0) as u64)
+}
+
 fn parse_gid(text: &str) -> Option<[u8; 16]> {
     text.parse::<std::net::Ipv6Addr>().ok().map(|gid| gid.octets())
 }
@@ -156,6 +165,19 @@ mod tests {
         let root = class("missing", &[("rxe0", "1", MAPPED, "IB/RoCE v1", "eth0")]);
         let text = find(&root, ADDRESS, Some("eth0")).expect_err("RoCE v1 alone").to_string();
         assert!(text.contains("there is rxe0") && text.contains("netdev eth0"), "{text}");
+    }
+
+    #[test]
+    fn the_rate_of_a_port_is_told_in_gigabits() {
+        let root = class("rate", &[("mlx5_0", "3", MAPPED, "RoCE v2", "eth0")]);
+        let place = find(&root, ADDRESS, None).expect("there is one");
+        assert_eq!(port_rate_bps(&root, &place), 0);
+        for (text, rate_bps) in
+            [("100 Gb/sec (4X EDR)", 100_000_000_000), ("2.5 Gb/sec (1X SDR)", 2_500_000_000)]
+        {
+            fs::write(root.join("mlx5_0/ports/1/rate"), format!("{text}\n")).expect("a file");
+            assert_eq!(port_rate_bps(&root, &place), rate_bps);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::abi::{WorkCompletion, status};
 use super::counters::{self, Counters};
 use super::device::{BATCH, Device};
-use super::discovery::Place;
+use super::discovery::{self, CLASS, Place};
 use super::error::VerbsError;
 use super::flow::{Flow, Source, Target};
 use super::limits::{Needs, write_bytes};
@@ -13,6 +13,7 @@ use crate::engine::nic::{DeviceEvent, DeviceRequest, PairPlan};
 use crate::roce::queue_pair::FailureReason;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 /// Marks the completion of a receive in the number of a work request: errors say nothing else.
 const IS_RECEIVE: u64 = 1 << 63;
@@ -222,9 +223,19 @@ impl DeviceNic {
         self.writes
     }
 
-    /// Where the device is, and its counters when it was opened.
-    pub fn counters_before(&self) -> (Place, Counters) {
-        (self.device.place().clone(), self.before.clone())
+    /// Where the device is.
+    pub fn place(&self) -> &Place {
+        self.device.place()
+    }
+
+    /// Rate of its port; 0 if the kernel does not say.
+    pub fn port_rate_bps(&self) -> u64 {
+        discovery::port_rate_bps(Path::new(CLASS), self.device.place())
+    }
+
+    /// Its counters when it was opened.
+    pub fn counters_before(&self) -> &Counters {
+        &self.before
     }
 
     /// How much the counters of the device and its port have grown since it was opened.

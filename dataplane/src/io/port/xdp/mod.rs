@@ -223,6 +223,7 @@ impl Port for XdpPort {
             xdp_mode: Some(self.attached.mode().into()),
             has_zero_copy: self.queues.iter().all(|queue| queue.socket.has_zero_copy()),
             has_identification: true,
+            ..PortCapabilities::default()
         }
     }
 

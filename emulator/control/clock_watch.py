@@ -35,6 +35,8 @@ class ClockWatch:
         offset_ns, doubt_ns = self._offset()
         change_ns = offset_ns - self._offset_ns
         if abs(change_ns) < LEAST_STEP_NS + doubt_ns + self._doubt_ns:
+            if doubt_ns < self._doubt_ns:
+                self._offset_ns, self._doubt_ns = offset_ns, doubt_ns
             return 0
         self._offset_ns, self._doubt_ns = offset_ns, doubt_ns
         self.steps += 1

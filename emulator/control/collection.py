@@ -23,6 +23,9 @@ from emulator.control.run_plan import RunPlan
 
 __all__ = ["Collection"]
 
+_MAX_PORT_FACTS, _MAX_PORT_WORD = 64, 256
+"""Facts that an agent may tell of a port, and the longest word of one."""
+
 
 class Collection:
     """Records and facts of one run, as they come in."""
@@ -146,6 +149,13 @@ def _ports(part: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, dict[str,
         ports = {nic: dict(port) for nic, port in dict(told).items() if nic in nodes}
     except (TypeError, ValueError, RecursionError):
         return {}
-    plain = (str, int, float, bool)
-    is_plain = all(isinstance(value, plain) for port in ports.values() for value in port.values())
-    return ports if is_plain else {}
+    is_short = all(len(port) <= _MAX_PORT_FACTS for port in ports.values())
+    words = [word for port in ports.values() for fact in port.items() for word in fact]
+    return ports if is_short and all(map(_is_plain, words)) else {}
+
+
+def _is_plain(value: object) -> bool:
+    """A number, or a text that is no longer than what a port says."""
+    return isinstance(value, int | float) or (
+        isinstance(value, str) and len(value) <= _MAX_PORT_WORD
+    )

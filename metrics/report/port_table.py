@@ -33,19 +33,20 @@ def port_table(ports: Mapping[str, Mapping[str, Any]]) -> Raw | None:
 
 
 def _row(nic: str, port: Mapping[str, Any]) -> list[Cell]:
-    longest, burst = port.get("max_frame_bytes"), port.get("max_burst_packets")
-    queues = port.get("queues")
+    longest, burst, queues = (
+        _count(port.get(name)) for name in ("max_frame_bytes", "max_burst_packets", "queues")
+    )
     return [
         Cell(nic),
         Cell(str(port.get("driver", MISSING))),
         Cell(_place(port)),
-        Cell(f"{count_text(longest)} B" if longest else MISSING, longest or 0),
-        Cell(count_text(burst) if burst else MISSING, burst or 0),
+        Cell(f"{count_text(longest)} B" if longest else MISSING, longest),
+        Cell(count_text(burst) if burst else MISSING, burst),
         *(Cell(_yes(port.get(f"has_{what}"))) for what in ("segmentation", "coalescing", "ecn")),
         Cell(_icrc(port)),
         Cell(str(port.get("timestamps", MISSING))),
         Cell(_xdp(port)),
-        Cell(count_text(queues) if queues else MISSING, queues or 0),
+        Cell(count_text(queues) if queues else MISSING, queues),
     ]
 
 
@@ -53,6 +54,11 @@ def _place(port: Mapping[str, Any]) -> str:
     """Interface, and the RDMA device on it."""
     interface = str(port.get("interface") or MISSING)
     return f"{interface} ({port['device']})" if port.get("device") else interface
+
+
+def _count(value: object) -> int:
+    """A count; 0 for what an agent tells that is none."""
+    return value if isinstance(value, int) else 0
 
 
 def _yes(value: object) -> str:

@@ -56,5 +56,13 @@ def test_mode_copies_queues_and_times_of_af_xdp_are_told() -> None:
         assert text in shown
 
 
+def test_words_in_the_place_of_numbers_are_no_numbers() -> None:
+    """Agents tell them; nothing else of the table is lost."""
+    odd = {"max_frame_bytes": "long", "queues": float("nan"), "max_burst_packets": None}
+    shown = cells({"host0": UDP | odd})
+    assert "long" not in shown
+    assert ">udp<" in shown
+
+
 def test_a_port_of_another_version_is_shown_as_far_as_it_is_known() -> None:
     assert ">verbs<" in cells({"host0": {"driver": "verbs", "invariant_crc": "hardware"}})

@@ -72,6 +72,16 @@ def test_a_process_that_loses_its_processor_between_looks_sees_no_step(
     assert watch.look() == pytest.approx(10**9, abs=1000)
 
 
+def test_a_doubtful_beginning_is_made_good_by_a_later_look(clocks: Clocks) -> None:
+    """A small step is seen then that would have been within the doubt."""
+    clocks.interrupted_looks = 100
+    watch = ClockWatch(clocks.realtime, clocks.monotonic)
+    clocks.interrupted_looks = 0
+    assert watch.look() == 0
+    clocks.ahead_ns += 5_000_000
+    assert watch.look() == pytest.approx(5_000_000, abs=1000)
+
+
 def test_this_hosts_clock_is_looked_at_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = ClockWatch()
     real = time.time_ns

@@ -98,8 +98,9 @@ class Emulation:
 
         `now_ps`, `ops_done`, `ops_total`, `bytes_delivered` (payload accepted in order), `events`,
         `frames_delivered`, `failed_qps`; and tables of columns, `links` (one row per direction,
-        link 0 end a first), `queues` (as of the last sample) and `nics` (in the order of the
-        configuration).
+        link 0 end a first), `queues` (as of the last sample), `nics` (in the order of the
+        configuration), `pauses` (begun by each ingress of a lossless priority) and `link_changes`
+        (one row per link; none without events).
         """
     def completed(self) -> dict[str, Any]:
         """Return `rank`, `op`, `start_ps`, `end_ps` of what completed since the last call."""
@@ -186,10 +187,11 @@ class FluidEmulation:
     def blocked(self, limit: int) -> list[dict[str, Any]]:
         """Return what `Emulation.blocked` returns; `received_bytes` is what has left the sender."""
     def records(self) -> dict[str, Any]:
-        """Return the tables `ops`, `links`, `flow_links` and `counters` of `Emulation.records`.
+        """Return tables of `Emulation.records`.
 
-        What a flow does not have is absent: marks, retransmissions and notifications of operations,
-        pauses of links, queues, rates of queue pairs, failures.
+        `ops`, `links`, `flow_links`, `link_events` and `counters`. What a flow does not have is
+        absent: marks, retransmissions and notifications of operations, pauses of links, queues,
+        rates of queue pairs, failures.
         """
 
 class WallEmulation:
@@ -248,7 +250,10 @@ class WallEmulation:
         """Return the totals of `Emulation.snapshot`, at most a tenth of a second old.
 
         Rows of nodes and links of other processes are zero, so that the tables of all processes
-        add up. Also `lateness_p99_ns` and `late_frames`.
+        add up. `links` has two columns more where an emulated fabric of at most 256 NICs counts
+        its flows: `flows` that crossed the direction, and `expected_bytes`, what routes and hash
+        lead over it of what the NICs have sent, a little late. Also
+        `lateness_p99_ns` and `late_frames`.
         """
     def completed(self) -> dict[str, Any]:
         """See `Emulation.completed`."""

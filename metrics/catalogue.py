@@ -35,6 +35,8 @@ _GROUP = ("kind", "ranks", "size")
 _LINK = ("link", "source", "destination")
 _QUEUE = ("node", "port", "priority")
 _NIC = ("nic", "rank")
+_PAUSE = ("switch", "port", "priority", "paused")
+_CHOICE = ("switch", "group", "port", "link")
 
 
 def _counter(stem: str, unit: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
@@ -84,6 +86,22 @@ METRICS: tuple[Metric, ...] = (
     _counter("link_transmitted_packets", "packets", "Frames sent on a link direction.", _LINK),
     _gauge("link_utilisation_ratio", "ratio", "Bits sent since the last update, preambles and gaps "
            "included.", _LINK, "line rate times emulated time since the last update"),
+    _gauge("link_flows", "flows", "Flows that have crossed a link direction, acknowledgements "
+           "included; pauses are one more.", _LINK),
+    _counter("link_expected_bytes", "bytes", "Of what the NICs have sent, what routes and the "
+             "switches' hash lead over a link direction.", _LINK),
+    _gauge("ecmp_share_ratio", "ratio", "What an equal-cost port of a switch carried.", _CHOICE,
+           "bytes of all ports of the group"),
+    _gauge("ecmp_expected_share_ratio", "ratio", "What routes and hash lead over an equal-cost "
+           "port of a switch.", _CHOICE, "expected bytes of all ports of the group"),
+    _gauge("ecmp_ports_not_exported", "ports", "Equal-cost ports that are left out because of the "
+           "limit on series."),
+    _gauge("link_up", "one", "1 while a link carries frames, 0 while an event has it down; only "
+           "of labs with events of links.", ("link",)),
+    _counter("link_changes", "changes", "What events did to a link: down, up or rate.",
+             ("link", "change")),
+    _counter("link_lost_packets", "packets", "Frames lost with a link that went down, on it or "
+             "waiting for it.", _LINK),
     _gauge("queue_depth_bytes", "bytes", "Bytes in an egress queue at the last update.", _QUEUE),
     _gauge("queue_max_depth_bytes", "bytes", "Largest depth of an egress queue since the start "
            "(watermark).", _QUEUE),
@@ -95,6 +113,10 @@ METRICS: tuple[Metric, ...] = (
              "resumptions included.", _QUEUE),
     _counter("pause_frames_received", "frames", "Pause frames (PFC) received by a port for a "
              "priority, resumptions included.", _QUEUE),
+    _counter("queue_paused_seconds", "seconds", "Emulated time in which the neighbour paused a "
+             "priority of a port.", _QUEUE),
+    _counter("pauses", "pauses", "Times that a switch began to pause the neighbour at a port: who "
+             "paused whom.", _PAUSE),
     _gauge("queues_not_exported", "queues", "Queues with traffic that are left out because of the "
            "limit on series."),
     _counter("nic_np_ecn_marked_roce_packets", "packets", "CE-marked RoCE packets that the "

@@ -23,6 +23,7 @@ from dataplane.errors import InputError, Problem
 from metrics.analysis.quantiles import QUANTILES, quantile
 from metrics.catalogue import CATALOGUE, PREFIX
 from metrics.live import BUCKETS_SECONDS, Classified, LiveJob
+from metrics.live_fabric import LINK_CHANGES, EqualCostPorts, LivePauses
 from metrics.records.operations import ProgramLike
 from metrics.records.series import fabric_names
 
@@ -114,6 +115,9 @@ class _JobCollector(Collector):
             False: [nic["name"] for nic in config["nics"]],
             True: [switch["name"] for switch in config["switches"]],
         }
+        self._choices = EqualCostPorts(config)
+        self._pauses = LivePauses(config)
+        self._link_names = [link["name"] for link in config["links"]]
         self._time_dilation = time_dilation
         self._info = [labels.get(name, "") for name in CATALOGUE[f"{PREFIX}run_info"].labels]
 
@@ -134,7 +138,9 @@ class _JobCollector(Collector):
         yield from _pooled("flow_completion_time", self._job.flows)
         for table, families in (
             ("links", self._link_families),
+            ("link_changes", self._change_families),
             ("queues", self._queue_families),
+            ("pauses", self._pause_families),
             ("nics", self._nic_families),
         ):
             if table in self._job.snapshot:
@@ -157,6 +163,33 @@ class _JobCollector(Collector):
         for stem, column in (("bytes", "tx_bytes"), ("packets", "tx_packets")):
             yield _family(f"link_transmitted_{stem}", _zipped(self._links, links[column]))
         yield _family("link_utilisation_ratio", _zipped(self._links, self._job.utilisation))
+        yield _family("ecmp_share_ratio", self._choices.shares(links["tx_bytes"]))
+        yield _family("ecmp_ports_not_exported", [((), self._choices.left_out)])
+        if "expected_bytes" in links:
+            yield _family("link_flows", _zipped(self._links, links["flows"]))
+            expected = links["expected_bytes"]
+            yield _family("link_expected_bytes", _zipped(self._links, expected))
+            yield _family("ecmp_expected_share_ratio", self._choices.shares(expected))
+
+    def _change_families(self) -> Iterator[Metric]:
+        """Nothing where no events are to happen."""
+        changes = {name: np.asarray(v) for name, v in self._job.snapshot["link_changes"].items()}
+        if not len(changes["down"]):
+            return
+        is_up = np.where(changes["down"] > changes["up"], 0.0, 1.0)
+        yield _family("link_up", _zipped([(name,) for name in self._link_names], is_up))
+        counted = (
+            ((name, change), float(count))
+            for change in LINK_CHANGES
+            for name, count in zip(self._link_names, changes[change], strict=True)
+        )
+        yield _family("link_changes", counted)
+        lost = np.stack([changes["lost_packets_from_a"], changes["lost_packets_from_b"]], axis=1)
+        yield _family("link_lost_packets", _zipped(self._links, lost.reshape(-1)))
+
+    def _pause_families(self) -> Iterator[Metric]:
+        table = self._job.snapshot["pauses"]
+        yield _family("pauses", self._pauses.counts(table, QUEUE_LIMIT))
 
     def _queue_families(self) -> Iterator[Metric]:
         queues = self._job.snapshot["queues"]
@@ -167,6 +200,7 @@ class _JobCollector(Collector):
         for stem, values in (
             ("queue_depth_bytes", queues["depth_bytes"]),
             ("queue_max_depth_bytes", self._job.watermarks),
+            ("queue_paused_seconds", np.asarray(queues["paused_ps"]) / 1e12),
             *((stem, queues[column]) for stem, column in _QUEUE_COUNTERS.items()),
         ):
             yield _family(stem, _zipped(names, np.asarray(values)[shown]))

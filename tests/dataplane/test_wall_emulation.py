@@ -104,6 +104,23 @@ def test_a_run_delivers_what_a_prediction_does(split):
     assert all(one.lateness()["events"] > 0 for one in engines)
 
 
+def test_totals_tell_flows_and_what_the_routes_lead_where():
+    """Of two engines, added up: a ring's data and acknowledgements both ways on its links."""
+    engines = [engine(star_config(HOSTS), nodes) for nodes in SPLIT]
+    with running(engines):
+        wait_until(done(engines))
+    links = [one.snapshot()["links"] for one in engines]
+    total = {name: sum(part[name].astype(np.int64) for part in links) for name in links[0]}
+    # Data to the next host, acknowledgements to the one before; and the same comes from both.
+    assert (total["flows"][: 2 * HOSTS] == 2).all()
+    # A star loses nothing and pauses nobody; some last frames may be on their way.
+    assert (total["expected_bytes"][::2] > STEPS * SIZE_BYTES).all()
+    assert (abs(total["tx_bytes"] - total["expected_bytes"]) < 10_000).all()
+    pauses = [one.snapshot()["pauses"] for one in engines]
+    assert sum(int(part["pauses"].sum()) for part in pauses) == 0
+    assert [len(part["pauses"]) for part in pauses] == [len(pauses[0]["pauses"])] * 2
+
+
 @pytest.mark.parametrize("split", [(SPLIT[0] + SPLIT[1],), SPLIT], ids=["one", "two"])
 def test_a_run_in_which_no_frame_is_late_has_the_history_of_its_prediction(split):
     """Every operation ends at the same picosecond, at 60 ms of slack for a process to be late."""

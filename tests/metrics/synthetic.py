@@ -57,7 +57,7 @@ def clos(ranks: int) -> dict[str, Any]:
     return {
         "seed": 1,
         "nics": [{"name": f"host{rank}", "rank": rank} for rank in range(ranks)],
-        "switches": [{"name": name} for name in names],
+        "switches": [{"name": name, "routes": [[8, 9]]} for name in names],
         "links": links,
         "transport": {"mtu_bytes": 4096},
     }
@@ -293,7 +293,16 @@ def snapshot_of(run: Run, share: float = 1.0) -> dict[str, Any]:
         "links": {
             name: np.bincount(index, links[name][past], count).astype(np.uint64)
             for name in ("tx_bytes", "tx_packets")
+        }
+        | {
+            "flows": np.full(count, 7, np.uint64),
+            "expected_bytes": np.arange(count, dtype=np.uint64) * 1000,
         },
+        "link_changes": {
+            name: np.zeros(len(config["links"]), np.uint64)
+            for name in ("down", "up", "rate", "lost_packets_from_a", "lost_packets_from_b")
+        },
+        "pauses": _pause_totals(),
         "queues": _queue_totals(),
         "nics": {
             **run.engine["counters"]["nics"],
@@ -306,6 +315,16 @@ def snapshot_of(run: Run, share: float = 1.0) -> dict[str, Any]:
             },
         },
     }  # fmt: skip
+
+
+def _pause_totals() -> dict[str, Any]:
+    """Priority 3 of ports 0 and 8 of the first switch; port 0 has paused its host five times."""
+    return {
+        "switch": np.zeros(2, np.uint32),
+        "port": np.array([0, 8], np.uint16),
+        "priority": np.full(2, 3, np.uint8),
+        "pauses": np.array([5, 0], np.uint64),
+    }
 
 
 def _queue_totals() -> dict[str, Any]:
@@ -321,6 +340,7 @@ def _queue_totals() -> dict[str, Any]:
         "priority": priority.astype(np.uint8),
         "depth_bytes": depth,
         "max_depth_bytes": depth * 2,
+        "paused_ps": depth * 1000,
         "marked_packets": depth // 1000,
         "dropped_packets": zeros,
         "wred_dropped_packets": zeros,

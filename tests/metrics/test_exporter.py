@@ -256,3 +256,50 @@ def test_the_catalogue_follows_the_naming_rules() -> None:
         assert name.endswith("_total") == (metric.kind == "counter")
         assert metric.help.endswith(".")
         assert bool(metric.denominator) == (metric.unit == "ratio")
+
+
+def test_shares_of_equal_cost_ports_are_of_their_group(run: Run, exporter: Exporter) -> None:
+    """A port's bytes over those of the group, and what the hash leads there beside it."""
+    snapshot = snapshot_of(run)
+    exporter.update(snapshot, run.engine["ops"])
+    text = page(exporter)
+    for stem, column in (("share", "tx_bytes"), ("expected_share", "expected_bytes")):
+        found = [
+            line
+            for line in text.splitlines()
+            if line.startswith(f"rankwire_ecmp_{stem}_ratio{{") and 'switch="leaf0"' in line
+        ]
+        assert len(found) == 2
+        assert sum(float(line.rsplit(" ", 1)[1]) for line in found) == pytest.approx(1)
+        names = [link["name"] for link in run.config["links"]]
+        bytes_of = {}
+        for line in found:
+            link = line.split('link="')[1].partition('"')[0]
+            bytes_of[link] = float(snapshot["links"][column][2 * names.index(link)])
+        for line in found:
+            link = line.split('link="')[1].partition('"')[0]
+            share = bytes_of[link] / sum(bytes_of.values())
+            assert float(line.rsplit(" ", 1)[1]) == pytest.approx(share)
+
+
+def test_pauses_name_who_was_paused(run: Run, exporter: Exporter) -> None:
+    """Ingresses that have paused nobody have no series."""
+    exporter.update(snapshot_of(run), run.engine["ops"])
+    lines = [x for x in page(exporter).splitlines() if x.startswith("rankwire_pauses_total{")]
+    labels = 'paused="host0",port="0",priority="3",switch="leaf0"'
+    assert lines == [f"rankwire_pauses_total{{{labels}}} 5.0"]
+
+
+def test_links_are_up_unless_an_event_has_them_down(run: Run, exporter: Exporter) -> None:
+    """Down counts against up; losses are those of the direction."""
+    snapshot = snapshot_of(run)
+    changes = snapshot["link_changes"]
+    changes["down"][1], changes["up"][1], changes["lost_packets_from_b"][1] = 2, 1, 9
+    exporter.update(snapshot, run.engine["ops"])
+    text = page(exporter)
+    name = run.config["links"][1]["name"]
+    assert value(text, f'rankwire_link_up{{link="{name}"}}') == 0
+    assert value(text, f'rankwire_link_up{{link="{run.config["links"][0]["name"]}"}}') == 1
+    assert value(text, f'rankwire_link_changes_total{{change="down",link="{name}"}}') == 2
+    lost = [x for x in text.splitlines() if x.startswith("rankwire_link_lost_packets_total{")]
+    assert sum(float(line.rsplit(" ", 1)[1]) for line in lost) == 9

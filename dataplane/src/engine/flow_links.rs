@@ -117,6 +117,18 @@ impl FlowLinks {
         }
     }
 
+    /// Flows that have crossed a direction, pauses as one.
+    pub fn flows(&self, direction: u32) -> u64 {
+        self.directions.get(direction as usize).map_or(0, |flows| flows.flows.len() as u64)
+    }
+
+    /// Bytes of each flow, in the order of their first frames.
+    pub fn bytes(&self, direction: u32) -> impl Iterator<Item = (Flow, u64)> + '_ {
+        let flows = self.directions.get(direction as usize);
+        let totals = flows.into_iter().flat_map(|flows| &flows.flows);
+        totals.map(|(flow, totals)| (*flow, totals.tx_bytes))
+    }
+
     /// Direction, flow and totals, in that order.
     pub fn rows(&self) -> Vec<(u32, Flow, FlowTotals)> {
         let of_direction = |(direction, flows): (usize, &DirectionFlows)| {

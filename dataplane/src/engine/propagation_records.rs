@@ -1,5 +1,6 @@
 //! The records of the paths that were taken and of pauses, as tables of columns.
 
+use super::link_events::Happened;
 use super::records::{Column, Table, table};
 use super::world::{Medium, World};
 use crate::fabric::Switch;
@@ -43,6 +44,59 @@ impl<M: Medium> World<M> {
             "priority": U8 = event.priority,
             "held_bytes": U64 = event.held_bytes,
             "max_held_bytes": U64 = event.max_held_bytes,
+        })
+    }
+
+    /// How often each ingress of a lossless priority has paused its neighbour, over all switches of the
+    /// job: zeros for what is elsewhere, so that tables of several processes add up.
+    pub(super) fn pause_total_table(&self) -> Table {
+        let mut rows = Vec::new();
+        for (index, config) in self.config().switches.iter().enumerate() {
+            let switch = self.switch(index as u32);
+            let lossless =
+                config.priorities.iter().zip(0..).filter(|(priority, _)| priority.lossless);
+            for (port, (_, priority)) in
+                (0..config.ports).flat_map(|port| lossless.clone().map(move |p| (port, p)))
+            {
+                rows.push(switch.map_or((0, 0, 0, 0), |switch| {
+                    (index as u32, port, priority, switch.pauses().begun(port, priority))
+                }));
+            }
+        }
+        table!(rows, (switch, port, priority, pauses) => {
+            "switch": U32 = *switch,
+            "port": U16 = *port,
+            "priority": U8 = *priority,
+            "pauses": U64 = *pauses,
+        })
+    }
+
+    /// How often each link of the job went down, came up and changed its rate, and what was lost with
+    /// it by direction; each is counted in one process. No rows where nothing is to happen to links.
+    pub(super) fn link_change_table(&self) -> Table {
+        let links = self.link_events().map_or(0, |_| self.config().links.len());
+        let mut rows = vec![[0_u64; 5]; links];
+        for row in self.link_events().into_iter().flat_map(|events| events.log()) {
+            let counts = &mut rows[row.link as usize];
+            match row.happened {
+                Happened::Down => counts[0] += 1,
+                Happened::Up => counts[1] += 1,
+                Happened::Rate => counts[2] += 1,
+                Happened::Avoided | Happened::UsedAgain => {}
+            }
+        }
+        if links > 0 {
+            for (direction, under_way, waiting) in self.link_losses() {
+                rows[direction as usize / 2][3 + direction as usize % 2] +=
+                    under_way.packets + waiting.0;
+            }
+        }
+        table!(rows, counts => {
+            "down": U64 = counts[0],
+            "up": U64 = counts[1],
+            "rate": U64 = counts[2],
+            "lost_packets_from_a": U64 = counts[3],
+            "lost_packets_from_b": U64 = counts[4],
         })
     }
 

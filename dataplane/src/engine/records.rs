@@ -4,6 +4,7 @@
 //! carry, so that the tables of several processes add up. Final records hold local rows only.
 
 use super::host::Host;
+use super::line::Delivered;
 use super::link_events::{EndRow, EventOrder, LinkEventRow};
 use super::nic::CLEAR_TO_SEND_BYTES;
 use super::program::OpKind;
@@ -161,6 +162,8 @@ impl<M: Medium> World<M> {
                 ("links", self.line_table()),
                 ("queues", self.queue_totals_table()),
                 ("nics", self.nic_table(true)),
+                ("pauses", self.pause_total_table()),
+                ("link_changes", self.link_change_table()),
             ],
         }
     }
@@ -353,6 +356,19 @@ impl<M: Medium> World<M> {
     /// What links lost by going down, by direction; only those that lost something. Each direction
     /// is counted where its sending end is.
     fn link_loss_table(&self) -> Table {
+        let rows = self.link_losses();
+        table!(rows, (direction, under_way, waiting) => {
+            "link": U32 = *direction / 2,
+            "direction": U8 = (*direction % 2) as u8,
+            "under_way_packets": U64 = under_way.packets,
+            "under_way_bytes": U64 = under_way.bytes,
+            "waiting_packets": U64 = waiting.0,
+            "waiting_bytes": U64 = waiting.1,
+        })
+    }
+
+    /// Direction, what was lost on it, and packets and bytes that were lost while they waited for it.
+    pub(super) fn link_losses(&self) -> Vec<(u32, Delivered, (u64, u64))> {
         let mut rows = Vec::new();
         for (index, direction) in self.topology().directions.iter().enumerate() {
             let waiting = match direction.from.node {
@@ -370,14 +386,7 @@ impl<M: Medium> World<M> {
                 rows.push((index as u32, under_way, waiting));
             }
         }
-        table!(rows, (direction, under_way, waiting) => {
-            "link": U32 = *direction / 2,
-            "direction": U8 = (*direction % 2) as u8,
-            "under_way_packets": U64 = under_way.packets,
-            "under_way_bytes": U64 = under_way.bytes,
-            "waiting_packets": U64 = waiting.0,
-            "waiting_bytes": U64 = waiting.1,
-        })
+        rows
     }
 
     fn switch_port_table(&self) -> Table {

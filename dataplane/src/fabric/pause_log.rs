@@ -57,6 +57,8 @@ pub struct PauseLog {
     /// By priority, egress and ingress port: bytes of the ingress in the queue. Empty for a priority
     /// of which nothing was ever stored.
     shares: [Vec<u64>; PRIORITIES],
+    /// Pauses by port and priority of the ingress.
+    begun: Vec<[u64; PRIORITIES]>,
     left_out: u64,
 }
 
@@ -69,6 +71,7 @@ impl PauseLog {
             causes: Vec::new(),
             open: vec![[NONE; PRIORITIES]; ports],
             shares: Default::default(),
+            begun: vec![[0; PRIORITIES]; ports],
             left_out: 0,
         }
     }
@@ -85,6 +88,7 @@ impl PauseLog {
         if self.open[usize::from(port)][usize::from(priority)] != NONE {
             return;
         }
+        self.begun[usize::from(port)][usize::from(priority)] += 1;
         if self.events.len() >= self.max_events {
             self.left_out += 1;
             return;
@@ -165,6 +169,11 @@ impl PauseLog {
         &self.causes
     }
 
+    /// Pauses of an ingress that have begun, those included that there was no room for.
+    pub fn begun(&self, port: u16, priority: u8) -> u64 {
+        self.begun[usize::from(port)][usize::from(priority)]
+    }
+
     /// Pauses that there was no room for.
     pub fn left_out(&self) -> u64 {
         self.left_out
@@ -234,5 +243,6 @@ mod tests {
         log.begin(2, (1, 3), 1, [].iter());
         log.end(3, 1, 3);
         assert_eq!((log.events().len(), log.left_out()), (1, 1));
+        assert_eq!((log.begun(0, 3), log.begun(1, 3), log.begun(0, 4)), (1, 1, 0));
     }
 }

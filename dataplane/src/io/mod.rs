@@ -18,6 +18,7 @@ pub mod batch;
 mod carrier;
 pub mod clock;
 pub mod lateness;
+mod live_links;
 pub mod minimal_loop;
 pub mod paced_loop;
 pub mod poll;

@@ -9,6 +9,7 @@
 use super::carrier::Carrier;
 use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timers, sleep_until};
 use super::lateness::Lateness;
+use super::live_links::LiveLinks;
 use super::wire::Arrival;
 use crate::engine::link_events::Moment;
 use crate::engine::medium::{Medium, Wrapped};
@@ -81,6 +82,7 @@ pub struct Loop {
     device_events: Vec<(u32, u32, DeviceEvent)>,
     /// Links have events, and others carry a part of the job: some may be ordered.
     has_events: bool,
+    live_links: Option<LiveLinks>,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC.
     realtime_offset_ns: u64,
     next_publication_ns: u64,
@@ -95,10 +97,13 @@ impl Loop {
         let delays = world.config().links.iter().map(|link| link.delay_ps);
         let lookahead_ps = if world.medium().takes_ahead() { delays.min() } else { None };
         let has_events = world.link_events().is_some_and(|events| events.of_part().is_some());
+        let is_fabric = matches!(world.medium().inner().inner(), Carrier::Wires(_));
+        let live_links = if is_fabric { LiveLinks::new(&world) } else { None };
         Self {
             world,
             clock,
             has_events,
+            live_links,
             lookahead_ps: lookahead_ps.unwrap_or(u64::MAX),
             shared,
             lateness: Lateness::new(),
@@ -260,6 +265,13 @@ impl Loop {
         }
         self.world.take_completions(&mut published.completions);
         published.snapshot = self.world.snapshot();
+        if let Some(live) = &mut self.live_links {
+            live.look(&self.world, must);
+            let mut tables = published.snapshot.tables.iter_mut();
+            if let Some((_, links)) = tables.find(|(name, _)| *name == "links") {
+                links.extend(live.columns(&self.world));
+            }
+        }
         published.lateness = self.lateness.clone();
         published.frame_lateness = self.frame_lateness.clone();
         let p99_ns = self.lateness.quantile_ns(0.99);

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 _RATE_TOLERANCE_RATIO = 0.01
+_NAMED_NICS = 8
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
 NAMED_LIMIT = 8
@@ -82,16 +83,28 @@ def adapter_findings(
             f"{who}: packets, marks, rates and repetitions were not seen, only counted by the "
             "device itself"
         )
+    yield from _unequal_rates(ports, rates_bps)
+    if damaged := int(np.sum(adapters.get("payload_mismatches", [0]))):
+        yield f"{count_text(damaged)} messages ended with other bytes than were sent"
+
+
+def _unequal_rates(
+    ports: Mapping[str, Mapping[str, Any]], rates_bps: Mapping[str, int]
+) -> Iterator[str]:
+    """RDMA devices whose port has another rate than the lab says, by both rates."""
+    unequal: dict[tuple[int, int], list[str]] = {}
     for nic, port in ports.items():
         told_bps, lab_bps = int(port.get("port_rate_bps", 0)), rates_bps.get(nic, 0)
         if told_bps and abs(told_bps - lab_bps) > _RATE_TOLERANCE_RATIO * lab_bps:
-            yield (
-                f"the port of {nic} runs at {rate_text(told_bps)}, the lab gives its link "
-                f"{rate_text(lab_bps)}: ideals, slowdowns and predictions are the lab's; an RDMA "
-                "device sends as fast as its port"
-            )
-    if damaged := int(np.sum(adapters.get("payload_mismatches", [0]))):
-        yield f"{count_text(damaged)} messages ended with other bytes than were sent"
+            unequal.setdefault((told_bps, lab_bps), []).append(nic)
+    for (told_bps, lab_bps), nics in unequal.items():
+        more = len(nics) - _NAMED_NICS
+        names = ", ".join(nics[:_NAMED_NICS]) + (f" and {more} more" if more > 0 else "")
+        yield (
+            f"the kernel says that the port of {names} runs at {rate_text(told_bps)}, the lab "
+            f"gives its link {rate_text(lab_bps)}: ideals, slowdowns and predictions are the "
+            "lab's, and an RDMA device sends as fast as its port"
+        )
 
 
 def _failure(failure: Mapping[str, Any]) -> str:

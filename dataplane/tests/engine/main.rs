@@ -1,5 +1,6 @@
 //! Whole jobs in virtual time.
 
+mod adapters;
 mod congestion;
 mod data_classes;
 mod executor;

@@ -17,7 +17,7 @@ def sent_by_guest(laboratory: Laboratory, guest: str) -> int:
     return int(laboratory.guests[guest].ask("interface", name="wire0")["tx_packets"])
 
 
-@pytest.mark.parametrize("driver", ["udp", "af_packet"])
+@pytest.mark.parametrize("driver", ["udp", "af_packet", "af_xdp"])
 def test_a_job_runs_between_two_guests(laboratory: Laboratory, tmp_path: Path, driver: str) -> None:
     """Each guest's kernel has sent what its port says; frames that are not RoCEv2's are a few."""
     laboratory.without_rdma()

@@ -39,6 +39,8 @@ const RING_ENTRIES: u32 = 2048;
 const LEAST_RING_ENTRIES: u32 = 256;
 /// The kernel keeps so much of a received chunk for itself. Source: `XDP_PACKET_HEADROOM`.
 const HEADROOM_BYTES: usize = 256;
+/// Longest IP packet that is in one part.
+const ONE_CHUNK_MTU_BYTES: u32 = (CHUNK_BYTES - ETHERNET_BYTES - HEADROOM_BYTES) as u32;
 
 /// See the module documentation.
 pub struct XdpPort {
@@ -61,22 +63,20 @@ pub struct XdpPort {
 impl XdpPort {
     /// Open the sockets and attach the program.
     pub fn open(spec: &PortSpec) -> Result<Self, PortError> {
-        let interface = interface::of_port(spec)?;
+        let mut interface = interface::of_port(spec)?;
         let served = queues_of(spec, &interface)?;
         let guard = guard(spec)?;
         path::check(spec)?;
         let next_hops = next_hops(spec, &interface)?;
         let attached = attach(spec, &interface)?;
-        let (mut queues, mut poll) = (Vec::new(), None);
-        for number in 0..served.receive {
-            queues.push(Queue::new(open_queue(
-                spec,
-                &interface,
-                &attached,
-                number,
-                served.receive,
-            )?));
-        }
+        let queues = match open_queues(spec, &interface, &attached, served.receive) {
+            Err(error) if can_do_with_one_chunk(spec, &error) => {
+                interface.mtu_bytes = interface.mtu_bytes.min(ONE_CHUNK_MTU_BYTES);
+                open_queues(spec, &interface, &attached, served.receive)?
+            }
+            opened => opened?,
+        };
+        let mut poll = None;
         if queues.len() > 1 {
             let all = poll_all(&queues);
             poll = Some(all.map_err(|source| PortError::system(spec, "waiting", source))?);
@@ -142,6 +142,27 @@ fn queues_of(spec: &PortSpec, interface: &Interface) -> Result<Queues, PortError
         source: io::Error::other(many),
         remedy: "leave fewer: ethtool -L INTERFACE combined 16, or rx 16",
     })
+}
+
+/// A kernel before Linux 6.6 has no frames in parts, and no packet of the job needs any, however long
+/// the interface's may be.
+fn can_do_with_one_chunk(spec: &PortSpec, error: &PortError) -> bool {
+    let is_refused = matches!(
+        error,
+        PortError::System { source, .. } if source.raw_os_error() == Some(libc::EINVAL)
+    );
+    is_refused && (1..=ONE_CHUNK_MTU_BYTES).contains(&spec.ip_packet_bytes)
+}
+
+/// A socket on each of `count` queues.
+fn open_queues(
+    spec: &PortSpec,
+    interface: &Interface,
+    attached: &Attached,
+    count: u32,
+) -> Result<Vec<Queue>, PortError> {
+    let open = |number| open_queue(spec, interface, attached, number, count).map(Queue::new);
+    (0..count).map(open).collect()
 }
 
 /// A socket on one of `count` queues, in the program's map.

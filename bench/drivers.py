@@ -41,6 +41,7 @@ from bench._report import Figure, Ratio, Report, ratios, show
 ROUNDS = 8
 """Even, so that both orders are as frequent."""
 SECONDS = 1.0
+"""Whole: iperf3 takes no fraction."""
 TIMEOUT_S = 20.0
 PAYLOADS_BYTES = (1024, 4096)
 ROCE_BYTES = 16

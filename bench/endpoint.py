@@ -3,7 +3,7 @@
 Two queue pairs exchange a WRITE stream with a 4096-byte MTU: sent, received, verified and
 acknowledged, both ends on the one core. Packets are values as under the virtual clock, with one and
 with 4096 queue pairs, or bytes as on a wire: encoded with ICRC, decoded, ICRC and payload verified.
-The floor of the latter is two copies and two checksums of as many bytes.
+An endpoint that is given its payload needs two copies and two checksums of as many bytes for it.
 
     python -m bench.endpoint [--json]
 """

@@ -82,7 +82,7 @@ fn ns_per_packet(packets: u64, round: &mut dyn FnMut()) -> f64 {
     start.elapsed().as_nanos() as f64 / packets as f64
 }
 
-/// What no endpoint can do without when packets are bytes: two copies and two checksums.
+/// What an endpoint needs that does not know its payload beforehand: two copies and two checksums.
 fn copies_and_checksums(packets: u64) {
     let payload = vec![0x5A; MTU_BYTES as usize + 54];
     let mut wire = Vec::with_capacity(payload.len());

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import ipaddress
+import random
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final
@@ -31,7 +32,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 2.0
 _SILENCE_TIMEOUT_S: Final = 10.0
 _RESUME_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
-"""Before each attempt to go on; bytes that arrive begin the row again."""
+"""Before each attempt to go on, give or take half: many agents are cut off at once. Bytes that arrive
+begin the row again."""
 _DONE: Final = tuple(
     answer.status_code for answer in (web.HTTPOk, web.HTTPNoContent, web.HTTPPartialContent)
 )
@@ -150,7 +152,7 @@ async def fetch(reference: BlobReference, *, token: str, allowed: Sequence[Netwo
                 pause_s = next(pauses_s, None)
                 if pause_s is None:
                     raise
-                await asyncio.sleep(pause_s)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
     digest = hashlib.sha256(data).hexdigest()
     if digest != reference.sha256:
         raise BlobError(f"the blob has the digest {digest}, announced was {reference.sha256}")

@@ -32,8 +32,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 2.0
 _SILENCE_TIMEOUT_S: Final = 10.0
 _RESUME_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
-"""Before each attempt to go on, give or take half: many agents are cut off at once. Bytes that arrive
-begin the row again."""
+"""Before each attempt to go on, give or take half: many agents are cut off at once. Bytes that
+arrive begin the row again."""
 _DONE: Final = tuple(
     answer.status_code for answer in (web.HTTPOk, web.HTTPNoContent, web.HTTPPartialContent)
 )

@@ -112,7 +112,9 @@ class ProgressDisplay:
         for notice in notices:
             if notice not in self._told:
                 self._told.add(notice)
-                self._console.print(f"rankwire: {notice}", markup=False, highlight=False)
+                self._console.print(
+                    f"rankwire: {notice}", soft_wrap=True, markup=False, highlight=False
+                )
 
     def _detail(self, point: ProgressPoint, now_s: float) -> str:
         done, total = _scaled(point.operations_done), _scaled(point.operations_total)

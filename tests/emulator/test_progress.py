@@ -93,3 +93,21 @@ def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         display.update(POINT)
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_notice_is_shown_once_and_as_it_is(is_terminal: bool) -> None:
+    """Whole, on a line of its own, however often it is told."""
+    notice = "the clock of agent a [x] was set by +3600.000 s; " + "the run goes on, " * 10
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=40)
+    with ProgressDisplay("lab", console=console) as display:
+        for _ in range(3):
+            display.update(ProgressPoint("running", 1, 4, notices=(notice,)))
+    assert console.file.getvalue().count(f"rankwire: {notice}") == 1  # type: ignore[attr-defined]
+
+
+def test_a_quiet_display_shows_no_notice() -> None:
+    console = terminal()
+    with ProgressDisplay("lab", quiet=True, console=console) as display:
+        display.update(ProgressPoint("running", 1, 4, notices=("a clock was set",)))
+    assert console.file.getvalue() == ""  # type: ignore[attr-defined]

@@ -7,8 +7,9 @@
 //! when it gets another message, whose packets tell as well. Only
 //! what its own NIC could not send is not lost: then it goes on with the link.
 
-use super::emulation::{Emulation, Event, whole};
+use super::emulation::{Emulation, Event};
 use super::message::Framing;
+use super::posting::whole;
 use super::queue_pair::{Outage, lasting_ps, limit_bps, timer_ps};
 use super::route::Route;
 use crate::config::{EventTrigger, LinkChange};

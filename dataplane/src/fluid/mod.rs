@@ -27,6 +27,7 @@ pub mod emulation;
 mod links;
 pub mod loads;
 mod message;
+mod posting;
 mod queue_pair;
 mod rank;
 mod records;

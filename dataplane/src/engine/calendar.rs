@@ -13,6 +13,13 @@ const SPAN_BITS: u32 = 13;
 const SPANS: u64 = 64 * WORDS as u64;
 /// Words of 64 spans; at most 64, so that a bit for each fits into one.
 const WORDS: usize = 32;
+/// Events of a span from which on they are a crowd: the nodes that have so many events at once don't
+/// fit into a processor's caches.
+const MANY: usize = 32;
+/// Events of a crowd that are seen at once.
+const SOME: usize = 15;
+/// Behind every span.
+const NO_SPAN: u64 = u64::MAX;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
@@ -120,6 +127,8 @@ pub struct Calendar<E> {
     /// Events that lay behind the ring's end when they came.
     later: EventQueue<E>,
     next_sequence: u64,
+    /// Events that the span in `current` had when its turn came.
+    span_events: usize,
 }
 
 impl<E: Copy> Calendar<E> {
@@ -131,6 +140,7 @@ impl<E: Copy> Calendar<E> {
             ring: Ring::new(),
             later: EventQueue::new(),
             next_sequence: 0,
+            span_events: 0,
         }
     }
 
@@ -186,23 +196,39 @@ impl<E: Copy> Calendar<E> {
         self.current.pop().map(|(_, event)| (at_ps, event))
     }
 
+    /// The next events of the span whose turn it is, in no order, if it has many; else none.
+    #[inline]
+    pub fn crowd(&self) -> &[(EventKey, E)] {
+        let first = self.current.len().saturating_sub(SOME);
+        if self.span_events < MANY { &[] } else { &self.current[first..] }
+    }
+
+    /// Move the events of a span that had to wait behind the ring to `current`.
+    #[cold]
+    fn take_later(&mut self, span: u64) {
+        while self.later.next_ps().is_some_and(|at_ps| at_ps >> SPAN_BITS == span) {
+            self.current.extend(self.later.pop_entry());
+        }
+    }
+
     /// Sort the next span that has events into `current`, if it begins by `until_ps`.
     #[inline]
     fn turn_to_next_span(&mut self, until_ps: u64) {
-        let near = self.ring.next_span(self.next_span);
-        let far = self.later.next_ps().map(|at_ps| at_ps >> SPAN_BITS);
-        let Some(span) = [near, far].into_iter().flatten().min() else { return };
+        let near = self.ring.next_span(self.next_span).unwrap_or(NO_SPAN);
+        let far = self.later.next_ps().map_or(NO_SPAN, |at_ps| at_ps >> SPAN_BITS);
+        let span = near.min(far);
         if span > until_ps >> SPAN_BITS {
             return;
         }
         self.next_span = span + 1;
-        if near == Some(span) {
+        if near == span {
             self.ring.take(span, &mut self.current);
         }
-        while self.later.next_ps().is_some_and(|at_ps| at_ps >> SPAN_BITS == span) {
-            self.current.extend(self.later.pop_entry());
+        if far == span {
+            self.take_later(span);
         }
-        if self.current.len() > 1 {
+        self.span_events = self.current.len();
+        if self.span_events > 1 {
             self.current.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
         }
     }
@@ -258,6 +284,19 @@ mod tests {
         assert_eq!(calendar.next_ps(), Some(SPAN_PS));
         assert_eq!(drain(&mut calendar), [(SPAN_PS, 1), (3 * SPAN_PS, 0)]);
         assert_eq!(calendar.next_ps(), None);
+    }
+
+    #[test]
+    fn a_span_with_many_events_shows_the_next_of_them() {
+        let mut calendar = Calendar::new();
+        (0..MANY as u32).for_each(|event| calendar.push(u64::from(event), event));
+        (0..10).for_each(|event| calendar.push(SPAN_PS, event));
+        assert_eq!(calendar.pop_until(u64::MAX), Some((0, 0)));
+        let mut seen: Vec<u32> = calendar.crowd().iter().map(|(_, event)| *event).collect();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(1..=SOME as u32));
+        (1..=MANY).for_each(|_| _ = calendar.pop_until(u64::MAX));
+        assert!(calendar.crowd().is_empty(), "ten are few");
     }
 
     #[test]

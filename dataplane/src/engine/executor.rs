@@ -179,6 +179,12 @@ impl Executor {
         into.append(&mut self.completions);
     }
 
+    /// A glance at what asking for actions needs.
+    #[inline]
+    pub(super) fn glance(&self) -> u64 {
+        (self.actions.len() ^ self.done) as u64
+    }
+
     /// Operations that are complete.
     pub fn ops_done(&self) -> usize {
         self.done

@@ -5,8 +5,6 @@
 
 use super::line::FrameSize;
 use crate::roce::Frame;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Source address, destination address, UDP source port; zeros for frames of no flow (pauses).
 pub type Flow = (u32, u32, u16);
@@ -22,43 +20,28 @@ pub struct FlowTotals {
     pub data_bytes: u64,
 }
 
-/// A hash of the parts of a flow; cheap, and the same in every run.
-#[derive(Clone, Copy, Debug, Default)]
-struct FlowHasher(u64);
+/// An empty slot.
+const NONE: u32 = u32::MAX;
 
-impl Hasher for FlowHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    #[inline]
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0.rotate_left(26) ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    #[inline]
-    fn write_u16(&mut self, value: u16) {
-        self.write_u32(u32::from(value));
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        // A product's high bits depend on all of its factors' bits, its low ones on few.
-        self.0.rotate_left(26)
-    }
+/// A hash of a flow; cheap, and the same in every run.
+#[inline]
+fn hash((source, destination, port): Flow) -> usize {
+    let mixed = u64::from(source) << 32 ^ u64::from(destination) ^ u64::from(port) << 16;
+    // A product's high bits depend on all of its factors' bits.
+    (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize
 }
 
-/// Flows whose places are remembered: those whose frames alternate on a line find theirs again.
-const RECENT: usize = 16;
-
-/// The flows of one direction.
+/// The flows of one direction. What each frame needs of it is one cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct DirectionFlows {
     /// In the order of their first frames.
     flows: Vec<(Flow, FlowTotals)>,
-    /// Place of a flow that was looked up lately, by a few bits of the flow.
-    recent: [u32; RECENT],
-    places: HashMap<Flow, u32, BuildHasherDefault<FlowHasher>>,
+    /// Places in `flows`, each in the first slot from its flow's hash on that was free; a power of two
+    /// of which no more than half are taken.
+    slots: Vec<u32>,
+    /// Place of the last frame's flow: frames of one flow come in trains.
+    last: u32,
 }
 
 impl DirectionFlows {
@@ -68,24 +51,48 @@ impl DirectionFlows {
             Frame::Roce(packet) => packet.flow(),
             Frame::Pause(_) => Flow::default(),
         };
-        let slot = (flow.0 ^ flow.1 ^ u32::from(flow.2)) as usize % RECENT;
-        let totals = match self.flows.get_mut(self.recent[slot] as usize) {
-            Some((known, totals)) if *known == flow => totals,
-            _ => self.look_up(flow, slot),
-        };
+        if self.flows.get(self.last as usize).is_none_or(|(last, _)| *last != flow) {
+            self.last = self.place(flow);
+        }
+        let totals = &mut self.flows[self.last as usize].1;
         totals.tx_packets += 1;
         totals.tx_bytes += size.wire_bytes;
         totals.data_bytes += size.data_bytes;
     }
 
-    fn look_up(&mut self, flow: Flow, slot: usize) -> &mut FlowTotals {
-        let next = self.flows.len() as u32;
-        let place = *self.places.entry(flow).or_insert(next);
-        if place == next {
-            self.flows.push((flow, FlowTotals::default()));
+    #[inline]
+    fn place(&mut self, flow: Flow) -> u32 {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = hash(flow) & mask;
+        while let Some(&place) = self.slots.get(slot) {
+            match self.flows.get(place as usize) {
+                None => break,
+                Some((known, _)) if *known == flow => return place,
+                Some(_) => slot = (slot + 1) & mask,
+            }
         }
-        self.recent[slot] = place;
-        &mut self.flows[place as usize].1
+        self.add(flow)
+    }
+
+    #[cold]
+    fn add(&mut self, flow: Flow) -> u32 {
+        let place = self.flows.len() as u32;
+        self.flows.push((flow, FlowTotals::default()));
+        if 2 * self.flows.len() > self.slots.len() {
+            self.slots = vec![NONE; 4 * self.flows.len().next_power_of_two()];
+            (0..place).for_each(|place| self.take_slot(place));
+        }
+        self.take_slot(place);
+        place
+    }
+
+    fn take_slot(&mut self, place: u32) {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(self.flows[place as usize].0) & mask;
+        while self.slots[slot] != NONE {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = place;
     }
 
     /// All flows, in the order of their addresses and ports.
@@ -115,6 +122,13 @@ impl FlowLinks {
         if let Some(flows) = self.directions.get_mut(direction as usize) {
             flows.count(frame, size);
         }
+    }
+
+    /// A glance at what counting a frame of the direction needs.
+    #[inline]
+    pub(super) fn glance(&self, direction: u32) -> u64 {
+        let Some(flows) = self.directions.get(direction as usize) else { return 0 };
+        flows.flows.get(flows.last as usize).map_or(0, |(_, totals)| totals.tx_packets)
     }
 
     /// Flows that have crossed a direction, pauses as one.
@@ -173,6 +187,17 @@ mod tests {
         assert_eq!(packets, [(0, 9, 1), (1, 7, 1), (1, 9, 3)]);
         assert_eq!(rows[2].2.data_bytes, 300);
         assert_eq!(rows[2].2.tx_bytes, 3 * u64::from(data(9, 100).wire_bytes()));
+    }
+
+    #[test]
+    fn any_number_of_flows_are_kept_apart() {
+        let mut flows = FlowLinks::new(1);
+        for round in 0..3 {
+            (0..1000).for_each(|port| count(&mut flows, 0, &data(port * 8, 100 + round)));
+        }
+        let rows = flows.rows();
+        assert!(rows.iter().map(|row| row.1.2).eq((0..1000).map(|port| port * 8)));
+        assert!(rows.iter().all(|row| row.2.tx_packets == 3 && row.2.data_bytes == 303));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::executor::{Action, Completion, Executor};
 use super::nic::{Departure, DeviceEvent, Nic, NicEvent, NicPort, Route};
-use crate::roce::Frame;
 use crate::roce::queue_pair::FailureReason;
+use crate::roce::{Frame, Packet};
 
 /// What the records say about one message beyond its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,6 +209,18 @@ impl Host {
     pub(super) fn take_newly_done(&mut self) -> usize {
         let done = self.executor.ops_done();
         done - std::mem::replace(&mut self.reported_done, done)
+    }
+
+    /// A glance at what a wake-up needs.
+    #[inline]
+    pub(super) fn glance(&self) -> u64 {
+        self.wake_ps ^ self.executor.glance() ^ self.nic.glance()
+    }
+
+    /// A glance at what an arriving packet needs.
+    #[inline]
+    pub(super) fn glance_for(&self, packet: &Packet) -> u64 {
+        self.glance() ^ self.nic.glance_for(packet)
     }
 
     /// The program's execution.

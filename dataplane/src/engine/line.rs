@@ -1,7 +1,7 @@
 //! One direction of a link: frames under way in their order, and what passed.
 
 use super::event_queue::EventKey;
-use crate::roce::Frame;
+use crate::roce::{Frame, Packet};
 use crate::units::{LineRate, PREAMBLE_AND_GAP_BYTES};
 use std::collections::VecDeque;
 
@@ -118,6 +118,29 @@ impl Line {
         }
         let flight = self.in_flight.pop_front()?;
         Some((flight.frame, self.in_flight.front().map(|next| next.arrival)))
+    }
+
+    /// The packet that arrives first.
+    #[inline]
+    pub fn first_packet(&self) -> Option<&Packet> {
+        match &self.in_flight.front()?.frame {
+            Frame::Roce(packet) => Some(packet),
+            Frame::Pause(_) => None,
+        }
+    }
+
+    /// A glance at what the next arrival needs.
+    #[inline]
+    pub(super) fn glance_first(&self) -> u64 {
+        let frame = self.in_flight.front().map_or(0, |flight| flight.frame.glance());
+        frame ^ self.delivered.packets
+    }
+
+    /// A glance at what the next frame needs.
+    #[inline]
+    pub(super) fn glance_last(&self) -> u64 {
+        let last_ps = self.in_flight.back().map_or(0, |flight| flight.arrival.time_ps());
+        last_ps ^ self.totals.tx_packets ^ self.busy_until_ps ^ self.rate.bps()
     }
 
     /// What was carried since the start; of a frame being sent at `now_ps`, only the time until now.

@@ -15,6 +15,7 @@ pub mod lazy_timers;
 pub mod line;
 pub mod link_events;
 mod links;
+mod lookahead;
 pub mod medium;
 pub mod nic;
 pub mod program;

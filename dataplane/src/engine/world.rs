@@ -80,6 +80,8 @@ pub struct World<M> {
     /// Reports of adapters that wait for their event: NIC, queue pair, report.
     pub(super) device_events: VecDeque<(u32, u32, DeviceEvent)>,
     pub(super) events: Calendar<Event>,
+    /// Next events that were looked at.
+    seen: usize,
     pub(super) now_ps: u64,
     pub(super) events_handled: u64,
     pub(super) frames_delivered: u64,
@@ -142,6 +144,7 @@ impl<M: Medium> World<M> {
             lines,
             device_events: VecDeque::new(),
             events: Calendar::new(),
+            seen: 0,
             now_ps: 0,
             events_handled: 0,
             frames_delivered: 0,
@@ -176,6 +179,7 @@ impl<M: Medium> World<M> {
     pub fn step(&mut self, until_ps: u64) -> Option<u64> {
         let (at_ps, event) = self.events.pop_until(until_ps)?;
         self.advance_to(at_ps);
+        self.seen = if self.seen > 0 { self.seen - 1 } else { self.look_ahead(event) };
         self.dispatch(event);
         Some(at_ps)
     }

@@ -254,6 +254,13 @@ impl SharedBuffer {
         self.policies[usize::from(priority)].lossless
     }
 
+    /// A glance at what storing a packet needs.
+    #[inline]
+    pub(super) fn glance(&self, passage: Passage) -> u64 {
+        let port = usize::from(self.holding_port(passage));
+        self.holders[port][usize::from(passage.priority)].shared_bytes
+    }
+
     /// The ingress has paused its neighbour and has not let it resume.
     pub fn is_paused(&self, port: u16, priority: u8) -> bool {
         self.holders[usize::from(port)][usize::from(priority)].paused

@@ -18,6 +18,7 @@ pub mod buffer;
 pub mod counters;
 pub mod early_drop;
 mod ecmp;
+mod glance;
 mod link_state;
 pub mod marking;
 pub mod path;

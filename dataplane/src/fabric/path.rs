@@ -61,6 +61,13 @@ impl PathSelector {
         }
     }
 
+    /// The port that [`PathSelector::choose`] will choose, if that depends on the flow alone.
+    #[inline]
+    pub fn expected(&self, flow: (u32, u32, u16), choices: Choices<'_>) -> Option<u16> {
+        let is_fixed = self.selection == PathSelection::Flow && choices.before_failures.is_none();
+        is_fixed.then(|| choices.ports[self.hash.choose(flow, choices.ports.len())])
+    }
+
     #[inline]
     fn choose_anew(
         &mut self,

@@ -144,6 +144,14 @@ impl PauseLog {
         self.shares[usize::from(priority)][place] -= u64::from(wire_bytes);
     }
 
+    /// A glance at what storing a frame needs.
+    #[inline]
+    pub(super) fn glance(&self, passage: Passage) -> u64 {
+        let Passage { ingress_port, egress_port, priority } = passage;
+        let open = self.open[usize::from(ingress_port)][usize::from(priority)];
+        self.share_bytes(usize::from(egress_port), ingress_port, priority) ^ u64::from(open)
+    }
+
     /// Bytes of an ingress in an egress queue.
     fn share_bytes(&self, egress_port: usize, ingress_port: u16, priority: u8) -> u64 {
         let place = egress_port * self.open.len() + usize::from(ingress_port);

@@ -249,6 +249,19 @@ impl PortScheduler {
         self.rate.bps()
     }
 
+    /// The priorities (bit n: n) of which something waits.
+    #[inline]
+    pub(super) fn waiting(&self) -> u8 {
+        self.waiting
+    }
+
+    /// A glance at what a frame of a priority needs.
+    #[inline]
+    pub(super) fn glance_at(&self, priority: u8) -> u64 {
+        let index = usize::from(priority);
+        self.free_ps ^ self.round_robin.deficit_bytes[index] ^ self.queues[index].glance()
+    }
+
     /// Something waits, paused or not.
     #[inline]
     pub fn is_waiting(&self) -> bool {

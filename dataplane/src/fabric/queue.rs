@@ -105,6 +105,14 @@ impl Queue {
         std::mem::replace(&mut self.max_depth_bytes, self.depth_bytes)
     }
 
+    /// A glance at what the first and the next frame need.
+    #[inline]
+    pub fn glance(&self) -> u64 {
+        let first = self.frames.front().map_or(0, |queued| queued.frame.glance());
+        let last_ps = self.frames.back().map_or(0, |queued| queued.enqueued_ps);
+        first ^ last_ps ^ self.depth_bytes ^ self.pause_end_ps ^ self.progress_ps
+    }
+
     /// Length of the first frame; 0 if there is none.
     #[inline]
     pub fn head_bytes(&self) -> u32 {

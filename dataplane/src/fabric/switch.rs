@@ -43,8 +43,8 @@ pub struct Switch {
     pub(super) ports: Vec<Port>,
     pub(super) buffer: SharedBuffer,
     pub(super) routes: Routes,
-    paths: PathSelector,
-    priority_of_dscp: [u8; 64],
+    pub(super) paths: PathSelector,
+    pub(super) priority_of_dscp: [u8; 64],
     ecn: [Option<EcnConfig>; PRIORITIES],
     /// Seed of the random number that each packet has at this switch.
     marking_seed: u64,

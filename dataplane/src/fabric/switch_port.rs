@@ -122,6 +122,21 @@ impl Port {
         }
     }
 
+    /// A glance at what sending the next frame needs.
+    #[inline]
+    pub fn glance(&self) -> u64 {
+        let waiting = bits(self.scheduler.waiting()).next();
+        waiting.map_or(self.wake_ps, |priority| self.glance_at(priority as u8))
+    }
+
+    /// A glance at what a frame of a priority needs.
+    #[inline]
+    pub fn glance_at(&self, priority: u8) -> u64 {
+        let own = self.wake_ps ^ self.pause.owed_since_ps().unwrap_or(0) ^ u64::from(self.is_down);
+        let totals = &self.queues[usize::from(priority)];
+        own ^ self.scheduler.glance_at(priority) ^ totals.tx_packets ^ totals.marked_packets
+    }
+
     /// A wake-up has come.
     #[inline]
     pub fn handle_wake(&mut self, now_ps: u64) {

@@ -279,8 +279,11 @@ impl Frame {
     #[inline]
     pub fn glance(&self) -> u64 {
         match self {
-            // Rust puts the largest fields first and the smallest last.
-            Frame::Roce(packet) => packet.reth.virtual_address ^ packet.ecn as u64,
+            // A packet lies in up to three: Rust puts its payload first and its bytes last.
+            Frame::Roce(packet) => {
+                let first = u64::from(packet.payload.length_bytes());
+                first ^ packet.reth.virtual_address ^ packet.ecn as u64
+            }
             Frame::Pause(_) => 0,
         }
     }

@@ -113,6 +113,14 @@ impl Requester {
         self.requests.push_back(outgoing);
     }
 
+    /// See [`QueuePair::glance`](super::queue_pair::QueuePair::glance).
+    #[inline]
+    pub fn glance(&self) -> u64 {
+        let request = self.requests.get(self.cursor).map_or(0, |outgoing| outgoing.first);
+        let timers = self.timer.poll().unwrap_or(0) ^ self.resume_ps.unwrap_or(0);
+        request ^ self.mtu_bytes ^ self.next ^ timers ^ u64::from(self.losses.is_some())
+    }
+
     /// The `id` of the oldest request that is not complete.
     pub fn oldest_request(&self) -> Option<u64> {
         self.requests.front().map(|outgoing| outgoing.id)

@@ -86,6 +86,15 @@ impl Responder {
         &mut self.incoming
     }
 
+    /// See [`QueuePair::glance`](super::queue_pair::QueuePair::glance).
+    #[inline]
+    pub fn glance(&self) -> u64 {
+        u64::from(self.expected_psn)
+            ^ self.deadline_ps.unwrap_or(0)
+            ^ self.incoming.received_bytes()
+            ^ u64::from(self.reads.is_empty())
+    }
+
     pub fn poll_timeout(&self) -> Option<u64> {
         self.deadline_ps
     }

@@ -5,6 +5,7 @@
 mod class;
 mod counters;
 mod event;
+mod glance;
 mod offload;
 mod pacer;
 mod pair;
@@ -32,6 +33,8 @@ use std::collections::{BTreeMap, VecDeque};
 use striping::{Peer, Sent, Striping, stripes};
 
 const NONE: u32 = u32::MAX;
+/// A time that never comes.
+const NEVER_PS: u64 = u64::MAX;
 /// Payload of a clear-to-send message: one slot of the sender's queue of posted receives. Source:
 /// NCCL, `net_ib`, an RDMA WRITE of `struct ncclIbSendFifo`.
 pub const CLEAR_TO_SEND_BYTES: u64 = 64;
@@ -381,13 +384,17 @@ impl Nic {
     /// When [`Nic::handle_timeout`] and [`Nic::poll_departure`] want to be called.
     #[inline]
     pub fn poll_timeout(&self) -> Option<u64> {
-        let data_ps = self.classes.iter().filter_map(|class| class.next_ps(&self.port)).min();
-        let timers_ps = self.timers.next_ps();
-        let notifications_ps = self.notification_point.poll_timeout();
-        [data_ps, self.port.next_control_ps(), timers_ps, notifications_ps]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = [
+            self.port.next_control_ps(),
+            self.timers.next_ps(),
+            self.notification_point.poll_timeout(),
+        ];
+        let own_ps = own.map(|at_ps| at_ps.unwrap_or(NEVER_PS)).into_iter().min();
+        let mut next_ps = own_ps.unwrap_or(NEVER_PS);
+        for class in &self.classes {
+            next_ps = next_ps.min(class.next_ps(&self.port).unwrap_or(NEVER_PS));
+        }
+        (next_ps != NEVER_PS).then_some(next_ps)
     }
 
     /// What happened to messages, oldest first.

@@ -64,6 +64,12 @@ impl Pacer {
         None
     }
 
+    /// The queue pair whose turn it is, of those that need not wait.
+    #[inline]
+    pub fn first(&self) -> Option<u32> {
+        self.ring.front().copied()
+    }
+
     /// No queue pair may send before; `None` if none has anything to send.
     #[inline]
     pub fn next_ps(&self) -> Option<u64> {

@@ -137,6 +137,13 @@ impl Pair {
         self.last_start_ps.saturating_add(transfer_ps(bytes, self.rate_bps))
     }
 
+    /// A glance at what a packet needs.
+    #[inline]
+    pub fn glance(&self) -> u64 {
+        let controller = self.controller.as_ref().map_or(0, Controller::rate_bps);
+        controller ^ self.qp.glance() ^ self.last_start_ps ^ self.rate_bps
+    }
+
     pub fn poll_timeout(&self) -> Option<u64> {
         let controller_ps = self.controller.as_ref().and_then(Controller::poll_timeout);
         match (self.qp.poll_timeout(), controller_ps) {

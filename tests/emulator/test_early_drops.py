@@ -43,12 +43,13 @@ def incast(out: Path, *changes: str) -> RunRecords:
     return load_records(out)
 
 
-def test_drops_stand_in_the_series_the_ports_and_the_warnings(tmp_path: Path) -> None:
+def test_drops_stand_in_series_ports_warnings_and_report(tmp_path: Path) -> None:
     records = incast(tmp_path / "dropped", "ecn.drops_not_ect=true")
     ports = records.run["counters"]["switch_ports"]
     dropped = sum(ports["wred_dropped_packets"])
     assert dropped == sum(ports["dropped_packets"]) > 0
     assert records.queues["wred_dropped_packets"].sum() == dropped
+    assert "of them dropped early" in (records.directory / "report.html").read_text()
     assert any("not ECN-capable were dropped" in told for told in records.run["warnings"])
     assert records.collectives["complete"].all()
     assert records.collectives["retransmitted_packets"].sum() >= dropped
@@ -60,6 +61,7 @@ def test_a_profile_that_only_marks_leaves_them_alone(tmp_path: Path) -> None:
     records = incast(tmp_path / "left")
     ports = records.run["counters"]["switch_ports"]
     assert sum(ports["wred_dropped_packets"]) == sum(ports["marked_packets"]) == 0
+    assert "of them dropped early" not in (records.directory / "report.html").read_text()
 
 
 def test_namespaces_whose_program_only_marks_refuse() -> None:

@@ -104,6 +104,7 @@ _EVENTS = (
     ("marked_packets", "ECN marks", "#e07b39"),
     ("pause_frames_sent", "pause frames sent", "#8e6bbf"),
     ("dropped_packets", "packets dropped", "#cf4a5c"),
+    ("wred_dropped_packets", "of them dropped early", "#d9a441"),
 )
 
 
@@ -116,7 +117,8 @@ def queue_events(queues: pl.DataFrame, events: Sequence[Mapping[str, Any]] = ())
     columns = grid.index(queues["time_ns"].to_numpy(), queues["interval_ns"].to_numpy())
     rows = np.zeros(len(queues), dtype=np.int64)
     data = []
-    for column, name, colour in _EVENTS:
+    # Records of earlier versions have no early drops.
+    for column, name, colour in (event for event in _EVENTS if event[0] in queues.columns):
         sums = grid.sums(rows, 1, columns, queues[column].to_numpy())[0]
         if sums.any():
             data.append(

@@ -78,3 +78,10 @@ def test_flows_give_the_records_that_were_kept() -> None:
     profile = "moe-training,skew=0,jitter=0"
     job = build_job(JobRequest("loopback-clos", profile=profile, model="fluid"))
     assert digest(job, FLUID_COLUMNS) == "8645129918edfc32dd5418635f843a10"
+
+
+def test_flows_on_links_that_fail_give_the_records_that_were_kept() -> None:
+    """An uplink fails under a collective, flows are rerouted, another uplink slows down."""
+    profile = "moe-training,skew=0,jitter=0"
+    job = build_job(JobRequest("link-flap", profile=profile, model="fluid"))
+    assert digest(job, FLUID_COLUMNS) == "1bbdfda787b65b86567a979ff321687b"

@@ -293,7 +293,9 @@ class Controller:
         watch.observe(
             now_s,
             operations_done=snapshot.get("ops_done", 0),
-            bytes_delivered=snapshot.get("bytes_delivered", 0),
+            # Of a message that an adapter carries, parts move before its bytes count.
+            bytes_delivered=snapshot.get("bytes_delivered", 0)
+            + snapshot.get("adapter_advances", 0),
         )
         if snapshot.get("failed_qps", 0):
             self._describe_end = self._failure_message

@@ -20,7 +20,6 @@ __all__ = [
 ]
 
 _RATE_TOLERANCE_RATIO = 0.01
-_NAMED_NICS = 8
 FAILURE_LIMIT = 8
 """Most failed queue pairs that become warnings; all stand in `run.json`."""
 NAMED_LIMIT = 8
@@ -98,8 +97,8 @@ def _unequal_rates(
         if told_bps and abs(told_bps - lab_bps) > _RATE_TOLERANCE_RATIO * lab_bps:
             unequal.setdefault((told_bps, lab_bps), []).append(nic)
     for (told_bps, lab_bps), nics in unequal.items():
-        more = len(nics) - _NAMED_NICS
-        names = ", ".join(nics[:_NAMED_NICS]) + (f" and {more} more" if more > 0 else "")
+        more = len(nics) - NAMED_LIMIT
+        names = ", ".join(nics[:NAMED_LIMIT]) + (f" and {more} more" if more > 0 else "")
         yield (
             f"the kernel says that the port of {names} runs at {rate_text(told_bps)}, the lab "
             f"gives its link {rate_text(lab_bps)}: ideals, slowdowns and predictions are the "

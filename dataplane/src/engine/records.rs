@@ -156,6 +156,7 @@ impl<M: Medium> World<M> {
                 ("bytes_delivered", hosts().map(delivered).sum()),
                 ("events", self.events_handled()),
                 ("frames_delivered", self.frames_delivered()),
+                ("adapter_advances", hosts().map(|host| host.nic().advances()).sum()),
                 ("failed_qps", hosts().map(|host| host.failures().len() as u64).sum()),
             ],
             tables: vec![

@@ -28,11 +28,28 @@ pub enum FailureReason {
     #[error("the peer sent an invalid request")]
     InvalidRequest,
     /// An adapter gave up for a reason of its own.
-    #[error("the adapter stopped the queue pair with completion status {status}")]
+    #[error("the adapter stopped the queue pair: {} (completion status {status})", meaning(*status))]
     Device {
         /// Status of the completion. Source: rdma-core, `enum ibv_wc_status`.
         status: u32,
     },
+}
+
+/// What a completion status of an adapter means. Source: rdma-core, `enum ibv_wc_status`.
+fn meaning(status: u32) -> &'static str {
+    match status {
+        1 => "local length error",
+        2 => "local operation error",
+        4 => "local protection error",
+        5 => "its requests came back undone",
+        7 => "bad response",
+        8 => "local access error",
+        16 => "aborted by the peer",
+        19 => "fatal error",
+        20 => "response timed out",
+        21 => "general error",
+        _ => "unknown error",
+    }
 }
 
 /// What happened on a queue pair.

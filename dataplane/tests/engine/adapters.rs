@@ -115,8 +115,24 @@ fn a_failed_connection_names_the_message_that_it_could_not_complete() {
     assert_eq!((failures[0].op, failures[0].reason), (Some(request.id), reason));
     assert_eq!(
         failures[0].reason.to_string(),
-        "the adapter stopped the queue pair with completion status 4"
+        "the adapter stopped the queue pair: local protection error (completion status 4)"
     );
+}
+
+#[test]
+fn parts_of_a_long_message_are_seen_to_move() {
+    let mut world = started(star(2).0, &workloads::one_message(7));
+    while world.step(u64::MAX).is_some() {}
+    let advances = |world: &World<Adapters>| {
+        let totals = world.snapshot().totals;
+        totals.iter().find(|(name, _)| *name == "adapter_advances").expect("a total").1
+    };
+    assert_eq!(advances(&world), 0);
+    let (nic, request) = world.medium_mut().posted[0];
+    world.inject_device_event(world.now_ps(), nic, request.pair, DeviceEvent::Advanced);
+    while world.step(u64::MAX).is_some() {}
+    assert_eq!(advances(&world), 1);
+    assert_eq!(world.ops_done(), 0);
 }
 
 #[test]

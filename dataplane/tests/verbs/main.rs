@@ -133,7 +133,10 @@ fn a_ring_of_messages_is_carried_by_the_adapter() {
 fn a_message_longer_than_the_memory_is_several_writes() {
     let Some(addresses) = addresses() else { return };
     let config = config(&addresses[..2]);
-    let (_, counters) = run(&config, &workloads::one_message(5 << 20));
+    let emulation = start(&config, &workloads::one_message(5 << 20), |_| ());
+    wait_until(&emulation, || total(&emulation, "ops_done") == 2);
+    assert_eq!(total(&emulation, "adapter_advances"), 2);
+    let (_, counters) = stop(&emulation);
     assert_eq!(column(&counters, "adapters", "writes_posted"), [3, 0]);
     assert_eq!(column(&counters, "adapters", "messages_received"), [0, 1]);
     assert_eq!(column(&counters, "adapters", "payload_mismatches"), [0, 0]);

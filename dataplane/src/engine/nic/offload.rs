@@ -28,6 +28,8 @@ pub enum DeviceEvent {
         /// As posted.
         id: u32,
     },
+    /// A part of the oldest message is acknowledged, and more of it is under way.
+    Advanced,
     /// A message arrived whole.
     Received {
         /// Its immediate data.
@@ -66,6 +68,7 @@ pub struct PairPlan {
 pub(super) struct Offload {
     pub requests: VecDeque<DeviceRequest>,
     counters: QpCounters,
+    advances: u64,
 }
 
 impl Offload {
@@ -104,6 +107,9 @@ impl Nic {
             offload.counters.payload_mismatches += u64::from(!is_intact);
         }
         let event = match event {
+            DeviceEvent::Advanced => {
+                return self.offload.iter_mut().for_each(|offload| offload.advances += 1);
+            }
             DeviceEvent::Sent { id } => {
                 QpEvent::SendCompleted { id: id.into(), retransmitted_packets: 0 }
             }
@@ -113,6 +119,12 @@ impl Nic {
             DeviceEvent::Failed { reason } => QpEvent::Failed { reason },
         };
         self.handle_event(now_ps, index, event);
+    }
+
+    /// Parts of messages that were acknowledged before the whole was: what moves while a long message
+    /// is under way.
+    pub fn advances(&self) -> u64 {
+        self.offload.as_ref().map_or(0, |offload| offload.advances)
     }
 
     /// A message of so many bytes was received from the adapter.

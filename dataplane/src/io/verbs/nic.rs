@@ -201,9 +201,9 @@ impl DeviceNic {
             let immediate = u32::from_be(completion.immediate);
             take(index as u32, DeviceEvent::Received { immediate, is_intact });
         } else {
-            if let Some(id) = self.flows[index].complete() {
-                take(index as u32, DeviceEvent::Sent { id });
-            }
+            let ended = self.flows[index].complete();
+            let event = ended.map_or(DeviceEvent::Advanced, |id| DeviceEvent::Sent { id });
+            take(index as u32, event);
             self.advance(index);
         }
     }

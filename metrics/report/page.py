@@ -206,7 +206,7 @@ def _fabric(records: RunRecords) -> tuple[str, Raw]:
     if len(records.links):
         body, note = tables.load_table(measured, end_ns)
         parts += [element("h3", "Busiest links"), body, element("p", note, class_="note")]
-    happened = tables.link_event_table(events)
+    happened = tables.link_event_table(events, records.run.get("link_event_ends", ()))
     if happened is not None:
         parts += [element("h3", "Link events"), happened]
     return "Fabric", Raw("".join(parts))

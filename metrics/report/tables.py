@@ -182,8 +182,13 @@ def load_table(loads: pl.DataFrame, end_ns: int) -> tuple[Raw, str]:
     return table(columns, rows), note + "idle links included: " + "; ".join(balances) + "."
 
 
-def link_event_table(events: Sequence[Mapping[str, Any]]) -> Raw | None:
-    """What happened to links on purpose, and when; None without events."""
+def link_event_table(
+    events: Sequence[Mapping[str, Any]], ends: Sequence[Mapping[str, Any]] = ()
+) -> Raw | None:
+    """What happened to links on purpose, and when; None without events.
+
+    `ends` are the changes at each end, where several agents carried the job.
+    """
     if not events:
         return None
     columns = [
@@ -192,16 +197,31 @@ def link_event_table(events: Sequence[Mapping[str, Any]]) -> Raw | None:
         Column("What", numeric=False, hint="Avoided: the switches at it stopped using it"),
         Column("Rate", hint="Line rate from then on"),
     ]
+    if ends:
+        columns.append(Column("At its ends", numeric=False, hint="When it took effect at each"))
     rows = [
         [
             duration_cell(event["time_ns"]),
             Cell(event["link"]),
             Cell(event["happened"].replace("_", " ")),
             _number(rate_text(event["rate_bps"]), event["rate_bps"]),
+            *([Cell(_at_ends(event, ends))] if ends else []),
         ]
         for event in events[:EVENT_LIMIT]
     ]
     return table(columns, rows)
+
+
+def _at_ends(event: Mapping[str, Any], ends: Sequence[Mapping[str, Any]]) -> str:
+    """The time of a change at each end of its link; empty for what switches learn of it."""
+    found: dict[str, float] = {}
+    for end in ends:
+        if all(end[key] == event[key] for key in ("event", "link", "happened")):
+            # Of a link that flaps the change that is meant is the nearest.
+            known = found.get(end["end"], float("inf"))
+            nearest = min(known, end["time_ns"], key=lambda time: abs(time - event["time_ns"]))
+            found[end["end"]] = nearest
+    return ", ".join(f"{name} {duration_text(time_ns)}" for name, time_ns in sorted(found.items()))
 
 
 def late_ranks(collectives: pl.DataFrame) -> Raw | None:

@@ -158,6 +158,7 @@ def test_several_agents_change_a_link_at_one_time_after_a_moment_that_one_sees(
     assert all(at_ns >= order["base_ns"] for at_ns in ends.values())
     late = [text for text in run["warnings"] if "event 0 was ordered for" in text]
     assert bool(late) == any(at_ns > order["base_ns"] for at_ns in ends.values())
+    assert "At its ends" in (out / "report.html").read_text()
     (row,) = run["link_events"]
     assert (row["link"], row["happened"], row["rate_bps"]) == ("leaf0-spine0.0", "rate", 200e9)
 

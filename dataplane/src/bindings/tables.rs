@@ -1,6 +1,7 @@
 //! Tables of the engine as dictionaries of numpy arrays.
 
-use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables};
+use crate::engine::blocked::Blocked;
+use crate::engine::records::{Column, Snapshot, Table, Tables};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

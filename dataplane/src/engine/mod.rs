@@ -2,9 +2,11 @@
 
 mod adapters;
 mod assembly;
+pub mod blocked;
 pub mod calendar;
 pub mod capture;
 pub mod connections;
+mod counter_records;
 mod error;
 pub mod event_queue;
 pub mod executor;

@@ -2,8 +2,9 @@
 
 use super::emulation::Emulation;
 use super::rank::Rank;
+use crate::engine::blocked::Blocked;
 use crate::engine::program::OpKind;
-use crate::engine::records::{Blocked, Column, Snapshot, Table, Tables, link_event_table, table};
+use crate::engine::records::{Column, Snapshot, Table, Tables, link_event_table, table};
 
 impl Emulation {
     /// Operations, links and paths; there are no queues, rates of queue pairs and failures.

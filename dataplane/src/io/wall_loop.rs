@@ -11,10 +11,11 @@ use super::clock::{DilatedClock, monotonic_ns, realtime_offset_ns, sharpen_timer
 use super::lateness::Lateness;
 use super::live_links::LiveLinks;
 use super::wire::Arrival;
+use crate::engine::blocked::Blocked;
 use crate::engine::link_events::Moment;
 use crate::engine::medium::{Medium, Wrapped};
 use crate::engine::nic::DeviceEvent;
-use crate::engine::records::{Blocked, Snapshot};
+use crate::engine::records::Snapshot;
 use crate::engine::world::{RankCompletion, World};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};

@@ -81,15 +81,15 @@ impl Runs {
         if self.effect.covered_bytes() != covered_bytes {
             self.effect = IdentificationEffect::new(covered_bytes);
         }
-        self.bytes.clear();
-        for (place, frame) in run.iter().enumerate() {
-            let datagram = &frame[HEADERS_BYTES..HEADERS_BYTES + segment_bytes];
-            let (covered, icrc) = datagram.split_at(segment_bytes - ICRC_BYTES);
-            let icrc = u32::from_le_bytes(std::array::from_fn(|octet| icrc[octet]));
+        self.bytes.resize(run.len() * segment_bytes, 0);
+        let places = self.bytes.chunks_exact_mut(segment_bytes);
+        for (place, (datagram, frame)) in places.zip(run).enumerate() {
+            datagram.copy_from_slice(&frame[HEADERS_BYTES..HEADERS_BYTES + segment_bytes]);
+            let at = HEADERS_BYTES + segment_bytes - ICRC_BYTES;
+            let icrc = u32::from_le_bytes(std::array::from_fn(|octet| frame[at + octet]));
             let identification = u16::from_be_bytes([frame[18], frame[19]]);
             let icrc = self.effect.replace(icrc, identification, place as u16);
-            self.bytes.extend_from_slice(covered);
-            self.bytes.extend_from_slice(&icrc.to_le_bytes());
+            datagram[segment_bytes - ICRC_BYTES..].copy_from_slice(&icrc.to_le_bytes());
         }
     }
 }

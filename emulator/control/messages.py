@@ -37,6 +37,8 @@ MAX_MESSAGE_BYTES: Final = 1 << 20
 """Largest payload that is looked at; larger ones are dropped. Bulk goes by HTTP."""
 
 _INSTANT_LIMIT: Final = 1 << 63
+_MOMENT_LIMIT: Final = _INSTANT_LIMIT >> 1
+"""Events are ordered for a while after their moments, and that is an instant too."""
 
 Name = Annotated[str, Field(pattern=rf"^{NAME_PATTERN}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -131,7 +133,7 @@ class EventMoment(BaseMessage):
 
     event: Annotated[int, Field(ge=0, lt=1 << 32)]
     """Number of the event in the job."""
-    time_ps: Annotated[int, Field(ge=0, lt=_INSTANT_LIMIT)]
+    time_ps: Annotated[int, Field(ge=0, lt=_MOMENT_LIMIT)]
     """Emulated time of the first start, or of the last end."""
 
 

@@ -1,8 +1,13 @@
 """Events of links that wait for operations on several agents are ordered once, for one time."""
 
+import json
 from typing import Any
 
+import pytest
+
 from emulator.control.event_orders import EventOrders
+from emulator.control.messages import EventMoment, EventOrder, MalformedMessage, decode
+from emulator.lab.model import Control
 
 NOTICE_PS = 1000
 
@@ -75,3 +80,17 @@ def test_words_about_what_the_agent_does_not_carry_count_for_nothing() -> None:
     events = orders(config("last_end", 2))
     events.take("a", [(1, 50), (0, 1), (9, 1)], 0.0)
     assert not events.order(100.0, 0)
+
+
+def test_the_latest_moment_that_can_be_told_is_ordered() -> None:
+    """With the longest notice of a lab; later ones are malformed."""
+    latest_ps = 2**62 - 1
+    told = decode(EventMoment, json.dumps({"event": 1, "time_ps": latest_ps}).encode())
+    longest_ps = Control(event_notice_ms=60_000).event_notice_ms * 10**9
+    events = EventOrders(config("last_end", 2), {2: "b"}, longest_ps)
+    events.take("b", [(told.event, told.time_ps)], 0.0)
+    events.order(0.0, 0)
+    (ordered,) = events.ordered
+    assert EventOrder(event=1, base_ps=ordered.base_ps).base_ps == latest_ps + longest_ps
+    with pytest.raises(MalformedMessage):
+        decode(EventMoment, json.dumps({"event": 1, "time_ps": latest_ps + 1}).encode())

@@ -25,6 +25,7 @@ __all__ = ["Collection"]
 
 _MAX_PORT_FACTS, _MAX_PORT_WORD = 64, 256
 """Facts that an agent may tell of a port, and the longest word of one."""
+_PORT_NUMBER_LIMIT = 1 << 63
 
 
 class Collection:
@@ -155,7 +156,7 @@ def _ports(part: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, dict[str,
 
 
 def _is_plain(value: object) -> bool:
-    """A number, or a text that is no longer than what a port says."""
-    return isinstance(value, int | float) or (
-        isinstance(value, str) and len(value) <= _MAX_PORT_WORD
-    )
+    """A number that JSON and tables have, or a text as short and printable as what a port says."""
+    if isinstance(value, str):
+        return len(value) <= _MAX_PORT_WORD and value.isprintable()
+    return isinstance(value, int | float) and abs(value) < _PORT_NUMBER_LIMIT

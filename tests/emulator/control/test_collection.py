@@ -42,6 +42,10 @@ def test_ports_of_an_agents_own_nics_are_taken() -> None:
         {"h0": {"driver": ["udp"]}},
         {"h0": {"driver": "u" * 10_000}},
         {"h0": {"k" * 10_000: 1}},
+        {"h0": {"driver": "udp\x1b[2J"}},
+        {"h0": {"line_rate_bps": 10**400}},
+        {"h0": {"line_rate_bps": float("nan")}},
+        {"h0": {"line_rate_bps": float("-inf")}},
         {"h0": {str(number): number for number in range(1000)}},
     ],
 )

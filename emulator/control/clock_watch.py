@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["LEAST_STEP_NS", "ClockWatch"]
+__all__ = ["LEAST_STEP_NS", "ClockNotices", "ClockWatch"]
 
 LEAST_STEP_NS: Final = 1_000_000
 """Smaller ones are not told from a process that lost its processor between two looks at clocks."""
 _TRIES: Final = 5
 _PROMPT_NS: Final = 50_000
 """Two looks at clocks with nothing in between take less."""
+_MAX_STEPS_TOLD: Final = 8
+"""Of one clock: a host may say without end that its clock was set. The records have the total."""
 Clock = Callable[[], int]
 
 
@@ -55,6 +57,26 @@ class ClockWatch:
                 break
         took_ns, offset_ns = min(looks)
         return offset_ns, took_ns
+
+
+class ClockNotices:
+    """What somebody who watches a run is told of clocks, each step once."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, int], str] = {}
+
+    def note(self, who: str, steps: int, total_ns: int) -> None:
+        """Take in how often a clock was set so far, and by how much all together."""
+        if 0 < steps <= _MAX_STEPS_TOLD:
+            self._told.setdefault(
+                (who, steps),
+                f"the clock of {who} was set by {total_ns * 1e-9:+.3f} s; the run goes on by "
+                "CLOCK_MONOTONIC, and its times hold",
+            )
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return all so far, in the order in which they were noted first."""
+        return tuple(self._told.values())
 
 
 def _realtime_ns() -> int:

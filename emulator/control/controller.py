@@ -17,7 +17,7 @@ from emulator.control import topics
 from emulator.control.blobs import BlobServer, serve_blobs
 from emulator.control.broker import embedded_broker
 from emulator.control.children import Children, spawn_agents
-from emulator.control.clock_watch import ClockWatch
+from emulator.control.clock_watch import ClockNotices, ClockWatch
 from emulator.control.collection import Collection
 from emulator.control.command import Command, farewell_will
 from emulator.control.event_orders import EventOrders
@@ -83,7 +83,7 @@ class Controller:
         )
         self._failure: RunFailed | None = None
         self._clock = ClockWatch()
-        self._notices: dict[str, str] = {}
+        self._clock_notices = ClockNotices()
 
     @property
     def children(self) -> Children | None:
@@ -307,16 +307,9 @@ class Controller:
     def _check_clocks(self) -> None:
         """Tell of clocks that were set: the run goes by CLOCK_MONOTONIC."""
         self._clock.look()
-        self._note_clock("the controller", self._clock.steps, self._clock.total_ns)
+        self._clock_notices.note("the controller", self._clock.steps, self._clock.total_ns)
         for agent in self._roster.agents.values():
-            self._note_clock(str(agent), agent.clock_steps, agent.clock_set_ns)
-
-    def _note_clock(self, who: str, steps: int, set_ns: int) -> None:
-        if steps:
-            self._notices[f"{who}, step {steps}"] = (
-                f"the clock of {who} was set by {set_ns * 1e-9:+.3f} s; the run goes on by "
-                "CLOCK_MONOTONIC, and its times hold"
-            )
+            self._clock_notices.note(str(agent), agent.clock_steps, agent.clock_set_ns)
 
     def _start_instant_s(self) -> float:
         ahead_ns = (self._start_realtime_ns or time.time_ns()) - time.time_ns()
@@ -344,7 +337,7 @@ class Controller:
                 emulated_ps=snapshot["now_ps"],
                 wall_s=max(wall_s, 0.0),
                 late_frames=snapshot.get("late_frames", 0),
-                notices=tuple(self._notices.values()),
+                notices=self._clock_notices.sentences(),
             )
         )
         if self._on_metrics is not None:

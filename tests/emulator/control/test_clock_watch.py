@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from emulator.control.clock_watch import LEAST_STEP_NS, ClockWatch
+from emulator.control.clock_watch import LEAST_STEP_NS, ClockNotices, ClockWatch
 
 
 class Clocks:
@@ -87,3 +87,21 @@ def test_this_hosts_clock_is_looked_at_anew_each_time(monkeypatch: pytest.Monkey
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() - 7 * 10**9)
     assert watch.look() == pytest.approx(-7 * 10**9, abs=10**8)
+
+
+def test_each_step_of_a_clock_is_told_once() -> None:
+    """Whatever its host says of it afterwards."""
+    notices = ClockNotices()
+    for who, steps, total_ns in (("a", 0, 0), ("a", 1, 10**9), ("b", 1, -(10**9)), ("a", 1, 7)):
+        notices.note(who, steps, total_ns)
+    assert [text.split(";")[0] for text in notices.sentences()] == [
+        "the clock of a was set by +1.000 s",
+        "the clock of b was set by -1.000 s",
+    ]
+
+
+def test_a_host_that_tells_of_ever_more_steps_is_not_listened_to_for_ever() -> None:
+    notices = ClockNotices()
+    for steps in range(1000):
+        notices.note("a", steps, steps * 10**9)
+    assert len(notices.sentences()) == 8

@@ -208,8 +208,8 @@ impl Loop {
         }
         for Arrival { direction, at_ps, kernel_time, frame } in self.arrivals.drain(..) {
             if let Some(at_ps) = at_ps {
-                let late_ps = self.world.now_ps().saturating_sub(at_ps);
-                self.frame_lateness.record(self.clock.wall_span_ns(late_ps));
+                let late_ns = late_ns(&self.clock, self.world.now_ps(), at_ps);
+                self.frame_lateness.record(late_ns);
             }
             let received_ps = || {
                 let offset_ns = self.realtime_offset_ns;
@@ -281,4 +281,12 @@ impl Loop {
         published.snapshot.totals.push(("late_frames", late_frames));
         self.next_publication_ns = monotonic_ns() + PUBLISH_NS;
     }
+}
+
+/// How late a frame is that arrives at `at_ps` when everything up to `handled_ps` has been handled,
+/// wall time. At that very time it counts as late, by 1 ns: its turn among the events of the time may
+/// have passed.
+fn late_ns(clock: &DilatedClock, handled_ps: u64, at_ps: u64) -> u64 {
+    let late_ps = handled_ps.checked_sub(at_ps);
+    late_ps.map_or(0, |late_ps| clock.wall_span_ns(late_ps).max(1))
 }

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from emulator.control.transport import BrokerAddress
 __all__ = ["Children", "login_url", "spawn_agents"]
 
 _END_TIMEOUT_S: Final = 3.0
+_POLL_S: Final = 0.02
 _LOG_TAIL_LINES: Final = 5
 _LOG_TAIL_BYTES: Final = 4096
 
@@ -75,6 +77,12 @@ class Children:
             for child in self._children
             if child.process.returncode is not None
         }
+
+    async def wait_for_end(self, timeout_s: float) -> None:
+        """Wait until one of them has ended, but no longer than `timeout_s`."""
+        deadline_s = time.monotonic() + timeout_s
+        while not self.ended() and time.monotonic() < deadline_s:
+            await asyncio.sleep(_POLL_S)
 
     def forget_files(self) -> None:
         """Remove the agents' files, which they have read: a killed controller leaves none."""

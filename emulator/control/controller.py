@@ -46,6 +46,8 @@ _CLOCK_EXCHANGES: Final = 8
 _CLOCK_TIMEOUT_S: Final = 1.0
 _CLOCK_INTERVAL_PER_AGENT_S: Final = 0.001
 """At most a thousand answers per second, as long as that leaves ten exchanges."""
+_EXIT_STATUS_TIMEOUT_S: Final = 0.5
+"""The last will of a process may come before its exit status, which says more."""
 _STOP_TIMEOUT_S: Final = 20.0
 _LAST_UPLOADS_TIMEOUT_S: Final = 6.0
 """Agents that have lost the broker stop within 2 s and then have 4 s to put their records."""
@@ -219,7 +221,7 @@ class Controller:
         await self._tell_progress(Progress(phase.value))
         deadline_s = time.monotonic() + patience_s
         while behind := self._roster.behind(state):
-            self._check_faults()
+            await self._check_faults()
             if time.monotonic() > deadline_s:
                 names = "; ".join(map(str, behind))
                 raise RunFailed(f"not {state} within {patience_s:g} s: {names}")
@@ -236,12 +238,15 @@ class Controller:
             await command.beat()
             await asyncio.sleep(interval_s)
 
-    def _check_faults(self) -> None:
+    async def _check_faults(self) -> None:
         if self._interrupted:
             raise RunInterrupted("interrupted by the user")
+        fault = self._roster.fault(time.monotonic())
+        if fault and self._children is not None:
+            await self._children.wait_for_end(_EXIT_STATUS_TIMEOUT_S)
         for name, how in self._ended_children().items():
             raise RunFailed(f"{self._roster.agents[name]} was lost: {how}")
-        if fault := self._roster.fault(time.monotonic()):
+        if fault:
             raise RunFailed(fault)
 
     def _ended_children(self) -> Mapping[str, str]:
@@ -254,7 +259,7 @@ class Controller:
         watch = StallWatch(self._plan.stall_timeout_s, max(start_s, time.monotonic()))
         reported_s = 0.0
         while True:
-            self._check_faults()
+            await self._check_faults()
             self._check_clocks()
             snapshot = self._snapshot()
             now_s = time.monotonic()

@@ -88,6 +88,7 @@ def plan_run(job: Job, *, join_timeout_s: float, stall_timeout_s: float) -> RunP
         broker=_broker(lab.control),
         spawns_agents=lab.agents.spawn,
         ports=ports,
+        agent_silence_limit_s=lab.control.agent_silence_limit_s,
         event_notice_ps=lab.control.event_notice_ms * 10**9 // lab.time_dilation,
         agent_limits=_agent_limits(job, ports, agents),
         http_address=lab.control.http_address,

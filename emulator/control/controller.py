@@ -70,7 +70,7 @@ class Controller:
         self._plan = plan
         self._on_progress = on_progress
         self._on_metrics = on_metrics
-        self._roster = Roster(plan.run_id, plan.agents)
+        self._roster = Roster(plan.run_id, plan.agents, plan.agent_silence_limit_s)
         self._collection = Collection(plan, self._roster)
         self._children: Children | None = None
         self._interrupted = False

@@ -25,8 +25,8 @@ from emulator.control.transport import Received
 __all__ = ["AGENT_SILENCE_LIMIT_S", "AgentStatus", "Roster"]
 
 AGENT_SILENCE_LIMIT_S: Final = 5.0
-"""Silence after which an agent counts as gone. Longer than the other way round: a wrong stop
-costs a whole run, and the last will tells of a death at once."""
+"""Silence after which an agent counts as gone, unless the lab says otherwise. Longer than the other
+way round: a wrong stop costs a whole run, and the last will tells of a death at once."""
 
 _MAX_UNPACKED_BYTES: Final = 16 * MAX_MESSAGE_BYTES
 _CLOCK_SAMPLES: Final = 64
@@ -39,6 +39,8 @@ class AgentStatus:
 
     name: str
     nodes: Sequence[str]
+    silence_limit_s: float = AGENT_SILENCE_LIMIT_S
+    """Silence after which it counts as gone."""
     incarnation: str | None = None
     is_lost: bool = False
     actual: ActualState | None = None
@@ -77,8 +79,11 @@ class AgentStatus:
 
     def is_present(self, now_s: float) -> bool:
         """Return whether the agent can be expected to answer."""
-        is_heard = self.heard_s is not None and now_s - self.heard_s <= AGENT_SILENCE_LIMIT_S
-        return is_heard and not self.is_lost
+        return self.heard_s is not None and not self.is_lost and not self.is_silent(now_s)
+
+    def is_silent(self, now_s: float) -> bool:
+        """Return whether the agent has answered, and then no more for longer than its limit."""
+        return self.heard_s is not None and now_s - self.heard_s > self.silence_limit_s
 
     def __str__(self) -> str:
         """Name the agent and its nodes, for messages."""
@@ -90,9 +95,16 @@ class AgentStatus:
 class Roster:
     """The agents of a run."""
 
-    def __init__(self, run: str, nodes: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        run: str,
+        nodes: Mapping[str, Sequence[str]],
+        silence_limit_s: float = AGENT_SILENCE_LIMIT_S,
+    ) -> None:
         self._run = run
-        self.agents = {name: AgentStatus(name, carried) for name, carried in nodes.items()}
+        self.agents = {
+            name: AgentStatus(name, carried, silence_limit_s) for name, carried in nodes.items()
+        }
         """Name -> what is known."""
         self.dropped_messages = 0
         """Messages that were malformed or not ours."""
@@ -193,6 +205,6 @@ def _fault(agent: AgentStatus, now_s: float) -> str | None:
         )
     if agent.state is State.FAILED and agent.actual:
         return f"{agent} failed: {agent.actual.reason}"
-    if agent.heard_s is not None and now_s - agent.heard_s > AGENT_SILENCE_LIMIT_S:
-        return f"{agent} has not answered for {AGENT_SILENCE_LIMIT_S:g} s"
+    if agent.is_silent(now_s):
+        return f"{agent} has not answered for {agent.silence_limit_s:g} s"
     return None

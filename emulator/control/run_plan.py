@@ -9,6 +9,7 @@ from typing import Any, Final
 from dataplane.errors import InputError, Problem
 from emulator.control.assignment import Topology, assign
 from emulator.control.job_document import JobDocument
+from emulator.control.roster import AGENT_SILENCE_LIMIT_S
 from emulator.control.stall import DEFAULT_STALL_TIMEOUT_S
 from emulator.control.topics import NAME_PATTERN
 from emulator.control.transport import BrokerAddress
@@ -46,6 +47,8 @@ class RunPlan:
     """Until every agent has joined, and again until every one is prepared."""
     stall_timeout_s: float = DEFAULT_STALL_TIMEOUT_S
     """Wall time without progress after which a run ends."""
+    agent_silence_limit_s: float = AGENT_SILENCE_LIMIT_S
+    """Wall time without an answer after which an agent counts as gone."""
     event_notice_ps: int = 0
     """Emulated time between the moment of an event of links and its first change, at least, where
     several agents have to hear of it."""

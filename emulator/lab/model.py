@@ -175,7 +175,10 @@ class Control(LabPart):
     http_address: Annotated[str, Field(pattern=r"^[0-9.]+$")] = "127.0.0.1"
     """Address of the controller's machine from which agents fetch jobs and to which they bring
     records."""
-
+    agent_silence_limit_s: Annotated[float, Field(ge=1, le=600)] = 5.0
+    """Wall time without an answer after which an agent counts as gone, and the run as failed.
+    Longer for agents whose host may stand still for a while, as a virtual machine does. Our choice:
+    twenty heartbeats."""
     event_notice_ms: Annotated[int, Field(ge=1, le=60_000)] = 250
     """Where several agents carry the job: wall time from the moment that an event of links waits
     for (`at_node`, `at_collective`) to its first change, at least. The agent that sees the moment

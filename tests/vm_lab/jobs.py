@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +24,8 @@ COLLECTIVES = 4
 # Wall seconds per emulated second: NICs of 100 Gb/s send 5 Mb/s.
 DILATION = 20_000
 RUN_TIMEOUT_S = 180.0
+# A machine that others want may leave a guest without a processor for some time.
+CONTROL = {"agent_silence_limit_s": 60}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def lab_file(
         "driver": driver,
         "interfaces": interfaces,
         "agents": {"spawn": False, "placement": placement},
-        "control": {"broker": laboratory.broker},
+        "control": {"broker": laboratory.broker, **CONTROL},
         "time_dilation": DILATION,
     }
     path.write_text(yaml.safe_dump(lab | keys), encoding="utf-8")
@@ -84,28 +85,13 @@ def run_job(
     mtu_bytes: int,
     **keys: Any,
 ) -> Ran:
-    """Run the job as a user does.
-
-    A machine that others want may leave a guest without a processor for seconds, which a controller
-    takes for a dead host: then the job gets a second chance.
-    """
+    """Run the job as a user does."""
     transport = {"mtu_bytes": mtu_bytes, **keys.pop("transport", {})}
     path = directory / "lab.yaml"
     lab = lab_file(laboratory, path, places, driver, transport=transport, **keys)
-    ran = _run(lab, directory / "run")
-    if "has not answered" in ran.ended.err and is_overloaded():
-        ran = _run(lab, directory / "run-again")
-    return ran
-
-
-def _run(lab: Path, out: Path) -> Ran:
+    out = directory / "run"
     words = ("run", str(lab), "--profile", JOB, "--out", str(out), "--quiet")
-    return Ran(rankwire(*words, directory=lab.parent, timeout_s=RUN_TIMEOUT_S), out)
-
-
-def is_overloaded() -> bool:
-    """Whether more wants to run than two guests, their controller and an agent of the host."""
-    return os.getloadavg()[0] > (os.cpu_count() or 1) + 2
+    return Ran(rankwire(*words, directory=directory, timeout_s=RUN_TIMEOUT_S), out)
 
 
 def wait_for_traffic(

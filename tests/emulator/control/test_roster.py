@@ -15,6 +15,8 @@ from emulator.control.messages import (
 )
 from emulator.control.roster import AGENT_SILENCE_LIMIT_S, Roster
 from emulator.control.transport import Received
+from emulator.controller import plan_run
+from emulator.job import JobRequest, build_job
 
 ME, OTHER = "1" * 64, "2" * 64
 
@@ -22,8 +24,8 @@ ME, OTHER = "1" * 64, "2" * 64
 class Wire:
     """A roster with one agent and a way to send to it."""
 
-    def __init__(self) -> None:
-        self.roster = Roster("r", {"a": ["h0", "l0"]})
+    def __init__(self, silence_limit_s: float = AGENT_SILENCE_LIMIT_S) -> None:
+        self.roster = Roster("r", {"a": ["h0", "l0"]}, silence_limit_s)
         self.agent = self.roster.agents["a"]
 
     def send(self, topic: str, message: BaseMessage | bytes, now_s: float = 0.0) -> None:
@@ -77,6 +79,18 @@ def test_a_silent_agent_is_a_fault_that_names_agent_and_nodes(wire: Wire) -> Non
     fault = wire.roster.fault(AGENT_SILENCE_LIMIT_S + 0.1)
     assert fault is not None
     assert "agent a (h0, l0) has not answered" in fault
+
+
+def test_a_lab_says_how_long_its_agents_may_be_silent() -> None:
+    """From the lab file to the message."""
+    job = build_job(JobRequest("loopback-clos", ("control.agent_silence_limit_s=60",)))
+    limit_s = plan_run(job, join_timeout_s=1, stall_timeout_s=1).agent_silence_limit_s
+    wire = Wire(limit_s)
+    wire.join()
+    assert wire.roster.fault(59.9) is None
+    assert wire.agent.is_present(59.9)
+    assert "has not answered for 60 s" in str(wire.roster.fault(60.1))
+    assert not wire.agent.is_present(60.1)
 
 
 def test_a_last_will_is_a_fault(wire: Wire) -> None:

@@ -55,7 +55,8 @@ hostname "$(cat /etc/hostname)"
 ip link set lo up
 mosquitto -c /etc/mosquitto/mosquitto.conf &
 broker=$!
-until mosquitto_is_up; do sleep 0.1; done
+trap 'kill "$broker"' EXIT
+until mosquitto_is_up; do kill -0 "$broker"; sleep 0.1; done
 setpriv --no-new-privs --bounding-set "-all,$CAPABILITIES" --inh-caps "-all,$CAPABILITIES" \\
   --ambient-caps "-all,$CAPABILITIES" $EXEC_START &
 agent=$!
@@ -63,7 +64,6 @@ status=0
 /opt/rankwire/bin/rankwire run "$@" || status=$?
 kill -"$KILL_SIGNAL" "$agent"
 wait "$agent"
-kill "$broker"
 exit "$status"
 """
 UP = 'mosquitto_is_up() { [ -n "$(ss -Hltn "sport = :8883")" ]; }\n'

@@ -52,6 +52,7 @@ _LOG: Final = logging.getLogger(__name__)
 _POLL_INTERVAL_S: Final = 0.1
 _PROGRESS_INTERVAL_S: Final = 0.5
 _MOMENT_INTERVAL_S: Final = 0.01
+"""Where a job has events that wait for moments: it costs more than a hundredth of a processor."""
 _COMPLETED_CHUNK: Final = 20_000
 """Completed operations in one message: 24 bytes each, so well below the message limit."""
 _FAREWELL_S: Final = 4.0
@@ -304,7 +305,8 @@ class Agent:
     async def _tell_moments(self, transport: Transport) -> None:
         """Say at once what others wait for."""
         while True:
-            await asyncio.sleep(_MOMENT_INTERVAL_S)
+            is_awaited = self._run is not None and self._run.awaits_moments
+            await asyncio.sleep(_MOMENT_INTERVAL_S if is_awaited else _POLL_INTERVAL_S)
             run, current = self._run_id, self._run
             if run is not None and current is not None and current.notice_moments():
                 await self._publish_actual(transport, run, current.actual())

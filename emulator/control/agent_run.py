@@ -56,6 +56,7 @@ class AgentRun:
         self._ends: set[str] = set()
         self._ports: Mapping[str, int] = {}
         self._devices: Mapping[str, DeviceEnd] = {}
+        self._awaited_events = 0
         self._moments: list[EventMoment] = []
         self._ordered: set[int] = set()
         self._blocked: list[BlockedOperation] = []
@@ -89,6 +90,11 @@ class AgentRun:
             moments=self._moments,
             blocked=self._blocked,
         )
+
+    @property
+    def awaits_moments(self) -> bool:
+        """Whether events of links wait for operations, and not all moments have come here."""
+        return len(self._moments) < self._awaited_events
 
     def notice_moments(self) -> bool:
         """Note moments of events of links that have come; returns whether there are new ones."""
@@ -182,7 +188,10 @@ class AgentRun:
 
     def _build(self, data: bytes) -> tuple[Engine, set[str]]:
         job = JobDocument.decode(data)
-        topology = Topology(json.loads(job.config_json))
+        config = json.loads(job.config_json)
+        triggers = [event["trigger"] for event in config.get("events", ())]
+        self._awaited_events = sum("operations" in trigger for trigger in triggers)
+        topology = Topology(config)
         nodes = set(job.nodes)
         safety.check_nodes(topology, nodes)
         safety.check_rates(self._config, topology, nodes, job.time_dilation)

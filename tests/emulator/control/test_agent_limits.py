@@ -1,6 +1,7 @@
 """An agent with the native engine and a controller that asks for what the agent's file forbids."""
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.emulator.control.puppet import AGENT, Puppet, lone_agent, puppet
 Scenario = Callable[[Puppet, Mapping[str, object]], Awaitable[None]]
 
 
+@functools.cache
 def plan() -> RunPlan:
     """Return a small job that one agent carries whole."""
     request = JobRequest(lab="single-switch", size_scale=0.01, overrides=("time_dilation=1000",))

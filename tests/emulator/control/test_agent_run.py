@@ -5,6 +5,8 @@ import ipaddress
 import json
 import re
 import time
+from dataclasses import replace
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -103,6 +105,42 @@ def test_a_job_is_fetched_from_the_address_in_the_agents_own_file() -> None:
 
     actual = asyncio.run(scenario())
     assert (actual.state, actual.reason) == (State.PREPARED, "")
+
+
+def test_moments_are_looked_for_where_events_wait_and_until_they_have_come() -> None:
+    """Of each event once; a job without such events costs nothing."""
+    waiting = {"kind": "last_end", "operations": [{"rank": 0, "op": 5}]}
+    triggers = [{"kind": "time", "at_ps": 0}, waiting]
+
+    async def running(triggers: list[Any]) -> AgentRun:
+        engine = MagicMock(bind=dict, device_ends=lambda: "{}", moments=lambda: [(1, 70)])
+        current = AgentRun(CONFIG, "1" * 64, lambda *_: engine)
+        document = plan().document("agent-0")
+        events = [{"links": [0], "trigger": trigger, "changes": []} for trigger in triggers]
+        config_json = json.dumps(json.loads(document.config_json) | {"events": events})
+        async with serve_blobs(lambda *_: None) as server:
+            desired = DesiredState(
+                revision=1,
+                phase=Phase.START,
+                job=server.offer(replace(document, config_json=config_json).encode()),
+                token=server.token,
+                start_realtime_ns=time.time_ns(),
+                peers={
+                    end: WireAddress(address="127.0.0.1", port=9)
+                    for end in wire_ends(Topology(json.loads(config_json)), carried())
+                },
+            )
+            while await current.approach(desired) and current.state is not State.FAILED:
+                pass
+        assert current.state is State.RUNNING, current.actual().reason
+        return current
+
+    current = asyncio.run(running(triggers))
+    assert current.awaits_moments
+    assert current.notice_moments()
+    assert [moment.time_ps for moment in current.actual().moments] == [70]
+    assert not current.awaits_moments
+    assert not asyncio.run(running(triggers[:1])).awaits_moments
 
 
 def carried() -> set[str]:

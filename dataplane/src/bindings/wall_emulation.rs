@@ -75,7 +75,8 @@ impl WallEmulation {
         py: Python<'py>,
         fixed_ports: Option<BTreeMap<String, u16>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let bound = self.emulation.bind(&fixed_ports.unwrap_or_default())?;
+        let fixed_ports = fixed_ports.unwrap_or_default();
+        let bound = py.detach(|| self.emulation.bind(&fixed_ports))?;
         let ports = PyDict::new(py);
         for (end, port) in bound {
             ports.set_item(end, port)?;

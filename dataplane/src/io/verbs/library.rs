@@ -61,11 +61,15 @@ functions! {
     destroy_qp = c"ibv_destroy_qp" (*mut QueuePairHandle) -> c_int;
 }
 
-/// The library of this process; the error says how to install it.
+/// The library of this process, opened once. The error says how to install it; what has been installed
+/// since is found by the next call.
 pub fn library() -> Result<&'static Library, VerbsError> {
-    static LIBRARY: OnceLock<Result<Library, VerbsError>> = OnceLock::new();
-    let opened = LIBRARY.get_or_init(|| open(NAME).and_then(Library::load));
-    opened.as_ref().map_err(|error| VerbsError::new(error.what.clone(), error.remedy.clone()))
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    if let Some(library) = LIBRARY.get() {
+        return Ok(library);
+    }
+    let opened = open(NAME).and_then(Library::load)?;
+    Ok(LIBRARY.get_or_init(|| opened))
 }
 
 /// Open a library, for as long as the process lives.

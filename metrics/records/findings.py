@@ -93,7 +93,7 @@ def _unequal_rates(
     """RDMA devices whose port has another rate than the lab says, by both rates."""
     unequal: dict[tuple[int, int], list[str]] = {}
     for nic, port in ports.items():
-        told_bps, lab_bps = int(port.get("port_rate_bps", 0)), rates_bps.get(nic, 0)
+        told_bps, lab_bps = _number(port.get("port_rate_bps")), rates_bps.get(nic, 0)
         if told_bps and abs(told_bps - lab_bps) > _RATE_TOLERANCE_RATIO * lab_bps:
             unequal.setdefault((told_bps, lab_bps), []).append(nic)
     for (told_bps, lab_bps), nics in unequal.items():
@@ -104,6 +104,11 @@ def _unequal_rates(
             f"gives its link {rate_text(lab_bps)}: ideals, slowdowns and predictions are the "
             "lab's, and an RDMA device sends as fast as its port"
         )
+
+
+def _number(value: object) -> int:
+    """A whole number; 0 for what an agent tells that is none."""
+    return value if isinstance(value, int) else 0
 
 
 def _failure(failure: Mapping[str, Any]) -> str:

@@ -41,6 +41,12 @@ def test_a_port_of_another_rate_than_its_link_is_told(lab_gbps: float, is_told: 
     ] * is_told
 
 
+@pytest.mark.parametrize("told", ["100 Gb/s", "", 1.5, None])
+def test_a_rate_that_is_no_whole_number_is_none(told: object) -> None:
+    """Agents tell it, and the records of a run are worth more than a warning."""
+    assert list(adapter_findings({}, {"n0": {"port_rate_bps": told}}, {"n0": 10**11})) == []
+
+
 def test_many_ports_of_another_rate_are_one_warning() -> None:
     """Eight are named."""
     ports = {f"n{n}": {"port_rate_bps": 10**11} for n in range(64)}

@@ -1,5 +1,7 @@
 """What is told of NICs that RDMA devices carry."""
 
+import base64
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,11 @@ def test_samples_have_names_and_nanoseconds() -> None:
     assert table.schema == adapter_table({}, []).schema == ADAPTER_SCHEMA
 
 
+def unpacked(values: dict[str, str]) -> np.ndarray:
+    """Return the numbers that Plotly would draw."""
+    return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+
+
 def test_the_chart_sums_the_last_values_of_all_devices() -> None:
     """One that has not moved keeps what it had; congestion comes before what grew most."""
     rows = (
@@ -95,6 +102,7 @@ def test_the_chart_sums_the_last_values_of_all_devices() -> None:
     chart = device_counters(adapter_table(samples(*rows), ["n0", "n1"]))
     assert chart is not None
     assert [line["name"] for line in chart.data] == ["np_cnp_sent", "sent_pkts"]
+    assert [list(unpacked(line["y"])) for line in chart.data] == [[1], [30, 50]]
     assert "2 of 2 counters" in chart.note
     assert device_counters(adapter_table({}, [])) is None
 

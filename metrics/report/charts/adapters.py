@@ -41,7 +41,8 @@ def device_counters(samples: pl.DataFrame) -> Chart | None:
     }
     note = (
         f"{len(shown)} of {count_text(known)} counters of the kernel that moved, congestion and "
-        f"loss first, then those that grew most (cap {COUNTER_LIMIT}); sums over the NICs."
+        f"loss first, then those that grew most (cap {COUNTER_LIMIT}); sums over the NICs, so that "
+        "what a port counts stands there once for each of its NICs."
     )
     return Chart("Counters of the RDMA devices", note, data, layout(360, axes))
 

@@ -15,6 +15,8 @@ from emulator.predict import predict
 from metrics.records import RunRecords, load
 
 SMALL = ["--profile", "all-reduce,repeats=2", "--size-scale", "0.05", "--quiet"]
+# What is lost with a link is sent again after 3 s of wall time in a run, not after 25 s.
+SOON = ["--set", "transport.retransmission_timeout_ns=500000"]
 UPLINK = "leaf0-spine0.*"
 Played = Callable[..., tuple[int, RunRecords]]
 
@@ -25,7 +27,7 @@ def played(tmp_path: Path) -> Played:
 
     def play(name: str, *events: str, lab: str = "loopback-clos") -> tuple[int, RunRecords]:
         out = tmp_path / name
-        arguments = [name, lab, *SMALL, "--set", f"events=[{', '.join(events)}]"]
+        arguments = [name, lab, *SMALL, *SOON, "--set", f"events=[{', '.join(events)}]"]
         status = main([*arguments, "--out", str(out)])
         return status, load(out)
 

@@ -405,12 +405,12 @@ class Courier:
     def max_payload_bytes(self) -> int:
         """Longest payload."""
     def send(self, payload: bytes, immediate: int) -> bool:
-        """Send a payload; False if too many are under way, or it is too long."""
+        """Send a payload; False if too many are under way, it is too long, or after a failure."""
     def receive(self) -> tuple[bytes, int] | None:
         """Take the oldest payload that has arrived, with its immediate data."""
     @property
-    def failure(self) -> int | None:
-        """Status of the completion that ended the connection; None while it lives."""
+    def failure(self) -> str | None:
+        """Why the connection ended; None while it lives."""
     def close(self) -> None:
         """Give the device back."""
 

@@ -99,8 +99,14 @@ class VerbsDriver:
         )
 
     def send_batch(self, frames: Sequence[bytes]) -> int:
-        """See `Driver.send_batch`; raises `ValueError` for what is no WRITE ONLY with immediate."""
+        """See `Driver.send_batch`; raises `ValueError` for what is no WRITE ONLY with immediate.
+
+        Raises `DriverError` unless the connection lives.
+        """
+        if self._peer is None:
+            raise DriverError("the connection has no other end; name one with connect")
         packets = [self._packet(frame) for frame in frames]
+        self._check_connection()
         accepted = 0
         for packet in packets:
             if not self._courier.send(packet["payload"], packet["immediate"]):
@@ -115,6 +121,11 @@ class VerbsDriver:
         )
         return accepted
 
+    def _check_connection(self) -> None:
+        """Raise `DriverError` if the device has ended the connection."""
+        if reason := self._courier.failure:
+            raise DriverError(f"the connection has ended: {reason}; open both ends anew")
+
     def _packet(self, frame: bytes) -> dict[str, Any]:
         limit = _OVERHEAD_BYTES + self._max_payload_bytes
         if len(frame) > limit:
@@ -125,10 +136,15 @@ class VerbsDriver:
         return packet
 
     def receive_batch(self, limit: int) -> list[bytes]:
-        """See `Driver.receive_batch`; headers are made up."""
+        """See `Driver.receive_batch`; headers are made up.
+
+        Raises `DriverError` if the connection has ended and everything that arrived was taken.
+        """
         frames: list[bytes] = []
         while len(frames) < limit and (arrived := self._courier.receive()) is not None:
             frames.append(self._frame(*arrived))
+        if not frames:
+            self._check_connection()
         counted = self._counted
         self._counted = replace(
             counted,

@@ -81,10 +81,10 @@ impl Courier {
         Ok(arrived.map(|(payload, immediate)| (PyBytes::new(py, &payload), immediate)))
     }
 
-    /// Status of the completion that ended the connection; `None` while it lives.
+    /// Why the connection ended; `None` while it lives.
     #[getter]
-    fn failure(&self) -> PyResult<Option<u32>> {
-        self.with(|open| Ok(open.failure()))
+    fn failure(&self) -> PyResult<Option<String>> {
+        self.with(|open| Ok(open.failure().map(|reason| reason.to_string())))
     }
 
     fn close(&self) {

@@ -9,7 +9,9 @@ use super::abi::{WorkCompletion, status};
 use super::device::{BATCH, Device};
 use super::error::VerbsError;
 use super::limits::{DEPTH, Needs};
+use super::nic::reason;
 use super::queue_pair::{Connect, QueuePair, Write, timeout_code};
+use crate::roce::queue_pair::FailureReason;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
@@ -48,6 +50,7 @@ pub struct Courier {
     completed: u64,
     received: u64,
     waiting: VecDeque<(Vec<u8>, u32)>,
+    /// Status of the completion that ended the connection.
     failure: Option<u32>,
 }
 
@@ -107,13 +110,15 @@ impl Courier {
         Ok(())
     }
 
-    /// Send a payload of at most [`MAX_PAYLOAD_BYTES`] and of a packet; false if no slot is free.
+    /// Send a payload of at most [`MAX_PAYLOAD_BYTES`] and of a packet; false if no slot is free, or the
+    /// connection has ended.
     pub fn send(&mut self, payload: &[u8], immediate: u32) -> bool {
         self.poll();
         let Some(peer) = self.peer.filter(|_| payload.len() <= self.max_payload_bytes()) else {
             return false;
         };
-        if self.sent - self.completed >= u64::from(self.device.depth()) {
+        let are_all_taken = self.sent - self.completed >= u64::from(self.device.depth());
+        if self.failure.is_some() || are_all_taken {
             return false;
         }
         let offset = offset(self.sent);
@@ -143,9 +148,9 @@ impl Courier {
         self.waiting.pop_front()
     }
 
-    /// Status of the completion that ended the connection.
-    pub fn failure(&self) -> Option<u32> {
-        self.failure
+    /// Why the connection ended; `None` while it lives.
+    pub fn failure(&self) -> Option<FailureReason> {
+        self.failure.map(reason)
     }
 
     fn poll(&mut self) {

@@ -266,7 +266,8 @@ fn attributes(transport: &TransportConfig, plan: &PairPlan, remote_qp: u32) -> C
     }
 }
 
-fn reason(code: u32) -> FailureReason {
+/// Why a connection ended, by the status of the completion that ended it.
+pub(super) fn reason(code: u32) -> FailureReason {
     match code {
         status::RETRIES_EXCEEDED => FailureReason::RetriesExhausted,
         status::NOT_READY_RETRIES_EXCEEDED => FailureReason::ReceiverNotReady,

@@ -2,14 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::abi::{
-    CompletionChannel, CompletionQueue, Context, DeviceHandle, MemoryRegion, ProtectionDomain,
-    WorkCompletion, access,
+    CompletionChannel, CompletionQueue, Context, DeviceHandle, ProtectionDomain, WorkCompletion,
+    access,
 };
 use super::discovery::{self, Place};
 use super::error::VerbsError;
 use super::library::{Library, library};
 use super::limits::{Limits, Needs, check, depth, probe, write_bytes};
-use super::memory::Memory;
+use super::memory::{Memory, Registered};
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::net::Ipv4Addr;
@@ -50,12 +50,11 @@ impl<T> Drop for Owned<T> {
 
 /// See the module documentation. Fields are dropped in order, users of others first.
 pub struct Device {
-    region: Owned<MemoryRegion>,
+    registered: Registered,
     queue: Owned<CompletionQueue>,
     channel: Owned<CompletionChannel>,
     pub(super) domain: Owned<ProtectionDomain>,
     pub(super) context: Owned<Context>,
-    memory: Memory,
     pub(super) library: &'static Library,
     place: Place,
     limits: Limits,
@@ -96,7 +95,7 @@ impl Device {
         let (start, length) = (memory.address(), memory.length_bytes());
         let rights = access::LOCAL_WRITE | access::REMOTE_WRITE;
         // SAFETY: each pointer that is given came from the library and lives; the memory outlives its
-        // region because it is dropped later.
+        // region, which has it.
         unsafe {
             let domain = Owned::new((library.alloc_pd)(context.as_ptr()), library.dealloc_pd)
                 .map_err(refused("protection domain"))?;
@@ -110,15 +109,14 @@ impl Device {
             let queue =
                 Owned::new(queue, library.destroy_cq).map_err(refused("completion queue"))?;
             let region = (library.reg_mr)(domain.as_ptr(), start, length, rights);
-            let region =
-                Owned::new(region, library.dereg_mr).map_err(refused("registered memory"))?;
+            let registered = Registered::new(memory, region, library.dereg_mr)
+                .map_err(refused("registered memory"))?;
             let device = Self {
-                region,
+                registered,
                 queue,
                 channel,
                 domain,
                 context,
-                memory,
                 library,
                 place,
                 limits,
@@ -168,14 +166,12 @@ impl Device {
 
     /// Its memory.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        self.registered.memory()
     }
 
     /// Keys of the memory, for itself and for peers.
     pub fn keys(&self) -> (u32, u32) {
-        // SAFETY: the region is registered.
-        let region = unsafe { &*self.region.as_ptr() };
-        (region.local_key, region.remote_key)
+        self.registered.keys()
     }
 
     pub(super) fn completion_queue(&self) -> *mut CompletionQueue {

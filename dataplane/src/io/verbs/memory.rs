@@ -5,9 +5,13 @@
 //! bytes, and a region of some MiB serves any number of queue pairs and messages of any size.
 #![allow(unsafe_code)]
 
+use super::abi::MemoryRegion;
 use crate::roce::pattern;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 
 const PAGE_BYTES: usize = 4096;
 /// Bytes at the end of a WRITE that are compared: comparing all would cost more than receiving.
@@ -104,6 +108,50 @@ impl Drop for Memory {
     }
 }
 
+/// Memory that an adapter may read and write. If the adapter does not let go of it, it is never freed:
+/// WRITEs would end up in what has it next.
+pub struct Registered {
+    memory: ManuallyDrop<Memory>,
+    region: NonNull<MemoryRegion>,
+    let_go: unsafe extern "C" fn(*mut MemoryRegion) -> c_int,
+}
+
+impl Registered {
+    /// Memory and what the registration of it returned; null is what the system refused.
+    pub fn new(
+        memory: Memory,
+        region: *mut MemoryRegion,
+        let_go: unsafe extern "C" fn(*mut MemoryRegion) -> c_int,
+    ) -> io::Result<Self> {
+        let region = NonNull::new(region).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { memory: ManuallyDrop::new(memory), region, let_go })
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Keys of the memory, for the adapter itself and for peers.
+    pub fn keys(&self) -> (u32, u32) {
+        // SAFETY: the region is registered.
+        let region = unsafe { self.region.as_ref() };
+        (region.local_key, region.remote_key)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // SAFETY: the region came from the library and is given back once; the memory is not used
+        // afterwards, nor by the adapter.
+        unsafe {
+            if (self.let_go)(self.region.as_ptr()) == 0 {
+                ManuallyDrop::drop(&mut self.memory);
+            }
+        }
+    }
+}
+
 fn layout(half_bytes: usize) -> Layout {
     let bytes = (2 * half_bytes).max(PAGE_BYTES);
     Layout::from_size_align(bytes, PAGE_BYTES).expect("a size far below the address space")
@@ -112,6 +160,31 @@ fn layout(half_bytes: usize) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    unsafe extern "C" fn refuse(_: *mut MemoryRegion) -> c_int {
+        libc::EBUSY
+    }
+
+    #[test]
+    fn memory_that_an_adapter_keeps_is_not_freed() {
+        let memory = Memory::new(1 << 20);
+        let start: *const u8 = memory.address().cast();
+        let mut region = MemoryRegion {
+            context: std::ptr::null_mut(),
+            domain: std::ptr::null_mut(),
+            address: memory.address(),
+            length: memory.length_bytes(),
+            handle: 0,
+            local_key: 5,
+            remote_key: 7,
+        };
+        let registered = Registered::new(memory, &mut region, refuse).expect("a region");
+        assert_eq!(registered.keys(), (5, 7));
+        drop(registered);
+        // SAFETY: what is tested: the memory is still there.
+        let kept = unsafe { std::slice::from_raw_parts(start, 64) };
+        assert_eq!(kept, pattern::slice(0, 64));
+    }
 
     fn write(memory: &Memory, offset: usize, bytes: &[u8]) {
         let target = memory.target() as usize + offset;

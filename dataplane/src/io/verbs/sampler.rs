@@ -4,8 +4,7 @@
 use super::counters::{self, Counters};
 use super::discovery::Place;
 use crate::io::clock::{DilatedClock, monotonic_ns};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,10 +26,11 @@ pub struct Sample {
     pub value: u64,
 }
 
-/// Reads counters until it is stopped.
+/// Reads counters until it is finished or dropped.
 #[derive(Debug)]
 pub struct Sampler {
-    stop: Arc<AtomicBool>,
+    /// The thread ends when this is gone.
+    run: Arc<()>,
     thread: JoinHandle<Vec<Sample>>,
 }
 
@@ -38,19 +38,19 @@ impl Sampler {
     /// Begin with what each NIC's counters were when its device was opened. `None` if there is no
     /// thread to be had: then there are no samples.
     pub fn start(clock: DilatedClock, devices: Vec<(u32, Place, Counters)>) -> Option<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let is_over = stop.clone();
+        let run = Arc::new(());
+        let goes_on = Arc::downgrade(&run);
         let watched =
             devices.into_iter().map(|(nic, place, before)| Watched::new(nic, place, before));
         let watched: Vec<Watched> = watched.collect();
         let builder = std::thread::Builder::new().name("rankwire-counters".into());
-        let thread = builder.spawn(move || watch(clock, watched, &is_over)).ok()?;
-        Some(Self { stop, thread })
+        let thread = builder.spawn(move || watch(clock, watched, &goes_on)).ok()?;
+        Some(Self { run, thread })
     }
 
     /// Take a last look; everything that was seen.
     pub fn finish(self) -> Vec<Sample> {
-        self.stop.store(true, Ordering::Release);
+        drop(self.run);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()
     }
@@ -83,10 +83,10 @@ impl Watched {
     }
 }
 
-fn watch(clock: DilatedClock, mut watched: Vec<Watched>, is_over: &AtomicBool) -> Vec<Sample> {
+fn watch(clock: DilatedClock, mut watched: Vec<Watched>, goes_on: &Weak<()>) -> Vec<Sample> {
     let (mut samples, mut interval, mut limit) = (Vec::new(), INTERVAL, MAX_ROWS / 2);
     loop {
-        let is_last = is_over.load(Ordering::Acquire);
+        let is_last = goes_on.strong_count() == 0;
         for device in &mut watched {
             let now = counters::read(&device.place);
             device.note(clock.emulated_ps(monotonic_ns()), &now, &mut samples);

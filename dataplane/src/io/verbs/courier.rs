@@ -128,7 +128,7 @@ impl Courier {
             source: self.device.memory().source() + offset as u64,
             local_key: self.device.keys().0,
             length_bytes: payload.len() as u32,
-            target: peer.memory_address + offset as u64,
+            target: peer.memory_address.wrapping_add(offset as u64),
             remote_key: peer.remote_key,
             immediate: Some(immediate),
         };

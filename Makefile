@@ -78,7 +78,7 @@ fuzz:  ## Build every fuzz target and run each for its share of SECONDS (60).
 system-packages:  ## Install the peers that tests meet for real: broker, Prometheus, browser, dissector, machine for a kernel (Debian, root).
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  chromium cpio libfaketime libibverbs-dev mosquitto munge prometheus qemu-system-x86 slurm-wlm tshark
+	  chromium cpio iproute2 libfaketime libibverbs-dev mosquitto munge openssl prometheus qemu-system-x86 slurm-wlm tshark
 
 bench-packages:  ## Install the peers that benchmarks measure against: ns-3 with a compiler, iperf3 (Debian, root).
 	apt-get update -qq

@@ -187,11 +187,10 @@ impl LinkEvents {
         self.part.as_mut().map(|part| std::mem::take(&mut part.moments)).unwrap_or_default()
     }
 
-    /// Take an order, each event's once. Whether it is new and one that is waited for.
+    /// Take the order of an event that waits for operations, each once. Whether it is new.
     pub(crate) fn take_order(&mut self, event: u32, base_ps: u64, now_ps: u64) -> bool {
         let Some(part) = &mut self.part else { return false };
-        let is_known = (event as usize) < self.awaited.len();
-        if !is_known || part.orders.iter().any(|order| order.event == event) {
+        if part.orders.iter().any(|order| order.event == event) {
             return false;
         }
         part.orders.push(EventOrder { event, base_ps, taken_ps: now_ps });

@@ -32,9 +32,14 @@ impl<M: Medium> World<M> {
     }
 
     /// Have an event happen whose moment came in another part of the job: its changes are counted from
-    /// `base_ps`, and those that are due already happen now. Each event is ordered once.
+    /// `base_ps`, and those that are due already happen now. Each event is ordered once, and none that
+    /// has a time of its own.
     pub fn order_event(&mut self, event: u32, base_ps: u64) {
-        let Some(events) = &mut self.link_events else { return };
+        let trigger = self.config.events.get(event as usize).map(|event| &event.trigger);
+        let (Some(events), Some(trigger)) = (&mut self.link_events, trigger) else { return };
+        if matches!(trigger, EventTrigger::Time { .. }) {
+            return;
+        }
         if events.take_order(event, base_ps, self.now_ps) {
             let changes = &self.config.events[event as usize].changes;
             for (change, config) in changes.iter().enumerate() {

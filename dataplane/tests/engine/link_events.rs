@@ -236,6 +236,7 @@ fn a_part_of_a_job_tells_moments_and_takes_orders() {
     let operations = vec![OperationId { rank: 0, op: 0 }, OperationId { rank: 1, op: 0 }];
     let trigger = EventTrigger::LastEnd { operations };
     add(&mut fabric, 1, trigger, &down_for(5 * US));
+    add(&mut fabric, 1, at(400 * US), &down_for(5 * US));
     let programs = workloads::one_message(SIZE_BYTES);
     let medium = wrap(&fabric.0, Internal::new(&fabric.0));
     // All but the second NIC: the end of its operation is for others to tell.
@@ -246,6 +247,7 @@ fn a_part_of_a_job_tells_moments_and_takes_orders() {
     assert_eq!(world.take_moments(), [], "the message has not arrived");
     world.order_event(0, 100 * US);
     world.order_event(0, 1);
+    world.order_event(1, 1); // It has a time of its own.
     world.order_event(9, 1);
     while world.step(300 * US).is_some() {}
     let (orders, ends) = world.link_events().expect("it has some").of_part().expect("a part");

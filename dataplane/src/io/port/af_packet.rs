@@ -144,13 +144,9 @@ impl Port for PacketPort {
             has_segmentation: self.has_segmentation,
             has_coalescing: true,
             has_ecn: true,
-            carries_ethernet_header: false,
             invariant_crc: InvariantCrc::Sender,
             timestamps: self.timestamps,
             max_burst_packets: self.queue.max_segments() as u32,
-            queues: 0,
-            xdp_mode: None,
-            has_zero_copy: false,
             has_identification: true,
             ..PortCapabilities::default()
         }

@@ -233,10 +233,7 @@ impl Port for XdpPort {
     fn capabilities(&self) -> PortCapabilities {
         PortCapabilities {
             max_frame_bytes: self.max_frame_bytes(),
-            has_segmentation: false,
-            has_coalescing: false,
             has_ecn: true,
-            carries_ethernet_header: false,
             invariant_crc: InvariantCrc::Sender,
             timestamps: Timestamps::Kernel,
             max_burst_packets: 1,

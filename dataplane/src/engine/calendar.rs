@@ -126,7 +126,6 @@ pub struct Calendar<E> {
     ring: Ring<E>,
     /// Events that lay behind the ring's end when they came.
     later: EventQueue<E>,
-    next_sequence: u64,
     /// Events that the span in `current` had when its turn came.
     span_events: usize,
 }
@@ -139,7 +138,6 @@ impl<E: Copy> Calendar<E> {
             next_span: 0,
             ring: Ring::new(),
             later: EventQueue::new(),
-            next_sequence: 0,
             span_events: 0,
         }
     }
@@ -148,9 +146,7 @@ impl<E: Copy> Calendar<E> {
     /// time.
     #[inline]
     pub fn key(&mut self, time_ps: u64, rank: u32) -> EventKey {
-        let key = EventKey::new(time_ps, rank, self.next_sequence);
-        self.next_sequence += 1;
-        key
+        self.later.key(time_ps, rank)
     }
 
     /// Add an event of rank 0 at `time_ps`.

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::nic::Nic;
 use super::program::Program;
 use super::topology::Topology;
-use crate::config::JobConfig;
+use crate::config::{JobConfig, NodeId};
 use crate::fabric::{Addresses, PortLink, Switch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,14 +42,25 @@ impl<'a> HostBuilder<'a> {
         Ok(Self { config, topology, addresses, connections })
     }
 
-    pub fn nic_of(&self, rank: u32) -> Result<u32, ConfigError> {
-        let nic = self.topology.nic_of_rank.get(&rank).copied();
-        nic.ok_or_else(|| ConfigError::new(format!("rank {rank} has a program and no NIC")))
+    /// By NIC: its host, if it is local and its rank has a program.
+    pub fn build_local(
+        &self,
+        programs: &[Arc<Program>],
+        is_local: impl Fn(NodeId) -> bool,
+    ) -> Result<Vec<Option<Box<Host>>>, ConfigError> {
+        let mut hosts: Vec<Option<Box<Host>>> = self.config.nics.iter().map(|_| None).collect();
+        for program in programs {
+            let nic = self.topology.nic_of(program.rank)?;
+            if is_local(NodeId::Nic(nic)) {
+                hosts[nic as usize] = Some(Box::new(self.build(program)?));
+            }
+        }
+        Ok(hosts)
     }
 
-    pub fn build(&self, program: &Arc<Program>) -> Result<Host, ConfigError> {
+    fn build(&self, program: &Arc<Program>) -> Result<Host, ConfigError> {
         let rank = program.rank;
-        let nic = self.nic_of(rank)? as usize;
+        let nic = self.topology.nic_of(rank)? as usize;
         let Some(egress) = self.topology.nic_egress[nic] else {
             let name = &self.config.nics[nic].name;
             return Err(ConfigError::new(format!("{name}: the NIC has no link")));
@@ -63,7 +74,20 @@ impl<'a> HostBuilder<'a> {
     }
 }
 
-pub(super) fn build_switch(
+/// The switches of a job; `None` for those that are not local.
+pub(super) fn build_switches(
+    config: &JobConfig,
+    topology: &Topology,
+    is_local: impl Fn(NodeId) -> bool,
+) -> Vec<Option<Box<Switch>>> {
+    let addresses = Arc::new(Addresses::new(&config.nics));
+    let build = |index| Box::new(build_switch(config, topology, index, &addresses));
+    (0..config.switches.len())
+        .map(|index| is_local(NodeId::Switch(index as u32)).then(|| build(index)))
+        .collect()
+}
+
+fn build_switch(
     config: &JobConfig,
     topology: &Topology,
     index: usize,

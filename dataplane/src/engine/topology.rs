@@ -69,6 +69,12 @@ impl Topology {
         Ok(topology)
     }
 
+    /// The NIC of a rank that has a program.
+    pub fn nic_of(&self, rank: u32) -> Result<u32, ConfigError> {
+        let nic = self.nic_of_rank.get(&rank).copied();
+        nic.ok_or_else(|| ConfigError::new(format!("rank {rank} has a program and no NIC")))
+    }
+
     /// The direction that leaves this port, which has a link.
     fn attach(&mut self, link: &str, end: LinkEnd) -> Result<(), ConfigError> {
         let direction = self.directions.len() as u32;

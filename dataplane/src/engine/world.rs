@@ -7,7 +7,7 @@
 //! Events of one time are ordered by what they are, so that the history of a node is the same
 //! whichever processes the others are in.
 
-use super::assembly::{HostBuilder, build_switch};
+use super::assembly::{HostBuilder, build_switches};
 use super::calendar::Calendar;
 use super::error::ConfigError;
 use super::executor::Completion;
@@ -21,7 +21,7 @@ use super::program::{Program, check_programs};
 use super::telemetry::Telemetry;
 use super::topology::Topology;
 use crate::config::{JobConfig, NodeId};
-use crate::fabric::{Addresses, Output, Switch};
+use crate::fabric::{Output, Switch};
 use crate::roce::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -113,21 +113,9 @@ impl<M: Medium> World<M> {
         let is_whole = has_all_nics && all.all(&is_local);
         let lengths = programs.iter().map(|program| (program.rank, program.len())).collect();
         let link_events = LinkEvents::new(&config, &topology, &lengths, is_whole)?;
-        let builder = HostBuilder::new(&config, &topology, programs)?;
-        let mut hosts: Vec<Option<Box<Host>>> = config.nics.iter().map(|_| None).collect();
-        for program in programs {
-            let nic = builder.nic_of(program.rank)?;
-            if is_local(NodeId::Nic(nic)) {
-                hosts[nic as usize] = Some(Box::new(builder.build(program)?));
-            }
-        }
-        let addresses = Arc::new(Addresses::new(&config.nics));
-        let switches = (0..config.switches.len())
-            .map(|index| {
-                let local = is_local(NodeId::Switch(index as u32));
-                local.then(|| Box::new(build_switch(&config, &topology, index, &addresses)))
-            })
-            .collect();
+        let hosts =
+            HostBuilder::new(&config, &topology, programs)?.build_local(programs, &is_local)?;
+        let switches = build_switches(&config, &topology, &is_local);
         let lines: Vec<Line> =
             topology.directions.iter().map(|d| Line::new(d.rate_bps, d.delay_ps)).collect();
         let ops_total = hosts.iter().flatten().map(|h| h.executor().program().len()).sum();

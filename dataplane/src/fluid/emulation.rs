@@ -96,10 +96,7 @@ impl Emulation {
         let connections = connections(&config, &topology, programs)?;
         let mut ranks: Vec<Option<Rank>> = config.nics.iter().map(|_| None).collect();
         for program in programs {
-            let nic = topology.nic_of_rank.get(&program.rank).copied();
-            let nic = nic.ok_or_else(|| {
-                ConfigError::new(format!("rank {} has a program and no NIC", program.rank))
-            })?;
+            let nic = topology.nic_of(program.rank)?;
             ranks[nic as usize] = Some(Rank::new(&config, program, &connections));
         }
         let rates = || topology.directions.iter().map(|direction| direction.rate_bps);

@@ -106,33 +106,14 @@ def _facts(
     ideal: IdealModel,
 ) -> dict[str, Any]:
     """The contents of `run.json`."""
-    counters = {name: _rows(values) for name, values in engine.get("counters", {}).items()}
-    nics = engine.get("counters", {}).get("nics", {})
-    losses = engine.get("counters", {}).get("link_losses", {})
-    check = conservation(operations, collectives, nics)
-    check["lost_with_links_packets"] = lost_packets(losses)
-    warnings = list(run.get("warnings", ()))
-    if not check["holds"]:
-        warnings.append(_violation(check))
+    counters = engine.get("counters", {})
     unfinished = int((~operations.done).sum())
-    if unfinished:
-        warnings.append(f"{unfinished} of {len(operations.kind)} operations didn't complete")
-    failures = _failures(engine.get("failures", {}))
-    wires = engine.get("counters", {}).get("wires", {})
-    warnings += findings(run, collectives, wires, failures)
-    adapters = engine.get("counters", {}).get("adapters", {})
-    warnings += adapter_findings(adapters, run.get("ports", {}), link_rates_bps(config))
-    ports = engine.get("counters", {}).get("switch_ports", {})
-    warnings += switch_findings(ports, [switch["name"] for switch in config["switches"]])
-    finished = operations.end_ps[operations.done]
-    emulated_ns = int(finished.max(initial=0)) // 1000
-    link_events = link_event_rows(engine.get("link_events", {}), config["links"])
-    warnings += link_event_findings(link_events, losses, config, emulated_ns)
+    emulated_ns = int(operations.end_ps[operations.done].max(initial=0)) // 1000
+    check = conservation(operations, collectives, counters.get("nics", {}))
+    check["lost_with_links_packets"] = lost_packets(counters.get("link_losses", {}))
     link_ends = link_end_rows(engine.get("link_event_ends", {}), config)
-    warnings += late_end_findings(link_ends, engine.get("link_event_orders", {}), config)
-    return {
+    facts = {
         **run,
-        "warnings": warnings,
         "ops_total": len(operations.kind),
         "ops_done": len(operations.kind) - unfinished,
         "emulated_ns": emulated_ns,
@@ -144,12 +125,43 @@ def _facts(
             "slowest_nic_bps": ideal.slowest_nic_bps,
             "mtu_bytes": ideal.mtu_bytes,
         },
-        "failures": failures,
-        "link_events": link_events,
+        "failures": _failures(engine.get("failures", {})),
+        "link_events": link_event_rows(engine.get("link_events", {}), config["links"]),
         **({"link_event_ends": link_ends} if link_ends else {}),
-        "counters": counters,
+        "counters": {name: _rows(values) for name, values in counters.items()},
         "job": config,
     }
+    return facts | {"warnings": _warnings(facts, collectives, engine)}
+
+
+def _warnings(
+    facts: Mapping[str, Any], collectives: pl.DataFrame, engine: Mapping[str, Any]
+) -> list[str]:
+    """Those of the caller, and what the other facts of a run give reason to say."""
+    counters, config = engine.get("counters", {}), facts["job"]
+    check, unfinished = facts["byte_conservation"], facts["ops_total"] - facts["ops_done"]
+    return [
+        *facts.get("warnings", ()),
+        *([] if check["holds"] else [_violation(check)]),
+        *(
+            [f"{unfinished} of {facts['ops_total']} operations didn't complete"]
+            if unfinished
+            else []
+        ),
+        *findings(facts, collectives, counters.get("wires", {}), facts["failures"]),
+        *adapter_findings(
+            counters.get("adapters", {}), facts.get("ports", {}), link_rates_bps(config)
+        ),
+        *switch_findings(
+            counters.get("switch_ports", {}), [switch["name"] for switch in config["switches"]]
+        ),
+        *link_event_findings(
+            facts["link_events"], counters.get("link_losses", {}), config, facts["emulated_ns"]
+        ),
+        *late_end_findings(
+            facts.get("link_event_ends", []), engine.get("link_event_orders", {}), config
+        ),
+    ]
 
 
 def _mean_shares(timeline: pl.DataFrame, emulated_ns: int) -> dict[str, float]:

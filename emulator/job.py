@@ -7,7 +7,7 @@ here, before a packet or an event exists. Nothing here starts anything.
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,7 +144,8 @@ def read_traffic(request: JobRequest, loaded: LoadedLab) -> TrafficSource:
     """
     if request.trace is not None:
         return TrafficSource(_read(request.trace, request))
-    name, parameters = split_profile(request.profile or loaded.lab.default_profile)
+    profile = request.profile or loaded.lab.default_profile
+    name, parameters = split_profile(profile)
     with tempfile.TemporaryDirectory(prefix="rankwire-") as directory:
         # Written as trace files and read back by the reader of all traces.
         made = generate(
@@ -155,6 +156,8 @@ def read_traffic(request: JobRequest, loaded: LoadedLab) -> TrafficSource:
             **parameters,
         )
         workload = _read(Path(directory), request)
+    # For messages: the directory is gone by then.
+    workload = replace(workload, source=f"profile {profile}")
     return TrafficSource(workload, made.algorithms, made.parameters)
 
 

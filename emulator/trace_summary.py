@@ -82,7 +82,7 @@ def _type_name(number: int) -> str:
 def workload_summary(workload: Workload) -> dict[str, Any]:
     """The bound workload in short, as JSON values."""
     return {
-        "traces": str(workload.source),
+        "traces": workload.source,
         "ranks": len(workload.ranks),
         "groups": {name: list(ranks) for name, ranks in workload.groups.items()},
         "communications": [

@@ -57,7 +57,7 @@ def bind(tables: Mapping[int, TraceTable], *, source: Path, options: BindingOpti
         for rank, own in rows.items()
     }
     ranks = tuple(sorted(tables))
-    workload = Workload(source, ranks, bound, resolution.groups, instances, report)
+    workload = Workload(str(source), ranks, bound, resolution.groups, instances, report)
     workload = _renumbered(workload, execution_order(workload))
     report.count("jobs_without_communication", int(not instances))
     warn(report)

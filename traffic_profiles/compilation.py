@@ -170,7 +170,7 @@ def check_length(ops: int, workload: Workload, options: CompileOptions) -> None:
     if total > options.max_ops:
         raise InputError(
             Problem(
-                str(workload.source),
+                workload.source,
                 f"the programs would have {total} operations, more than {options.max_ops}",
                 "take fewer iterations, larger chunk_bytes or slice_bytes, or an algorithm with "
                 "fewer messages",

@@ -97,7 +97,7 @@ class _JobGraph:
             "the ranks issue these in contrary order: correct the traces, or try "
             "--collective-order dependencies or --stream-order off"
         )
-        return Problem(str(self.workload.source), what, remedy)
+        return Problem(self.workload.source, what, remedy)
 
     def _told(self, vertex: int) -> str:
         if vertex >= self.rows:

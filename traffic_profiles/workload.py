@@ -7,7 +7,6 @@ ranks are one collective or one transfer (`Instance`). It knows no algorithm, pa
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -132,8 +131,8 @@ class BindingReport:
 class Workload:
     """All ranks' bound traces and the instances that connect them."""
 
-    source: Path
-    """Directory or file that the traces came from."""
+    source: str
+    """Directory or file of the traces, or the profile that made them; for messages."""
     ranks: tuple[int, ...]
     """Global ranks 0..N-1."""
     bound: Mapping[int, BoundTrace]

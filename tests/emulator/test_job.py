@@ -102,6 +102,11 @@ def test_a_wrong_profile_is_refused(profile: str, said: str) -> None:
     assert said in refused(JobRequest(lab="loopback-clos", profile=profile))
 
 
+def test_a_profile_of_too_many_operations_is_refused_by_its_name() -> None:
+    said = refused(JobRequest("loopback-clos", profile="moe-training,layers=3", iterations=10**6))
+    assert said.startswith("profile moe-training,layers=3: the programs would have ")
+
+
 def test_a_missing_trace_directory_is_refused(tmp_path: Path) -> None:
     said = refused(JobRequest(lab="loopback-clos", trace=tmp_path / "none"))
     assert str(tmp_path / "none") in said

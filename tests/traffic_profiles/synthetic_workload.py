@@ -81,7 +81,7 @@ class WorkloadBuilder:
         """Bind what was added."""
         ranks = tuple(range(len(self.rows)))
         return Workload(
-            source=Path("synthetic"),
+            source="synthetic",
             ranks=ranks,
             bound={rank: bound_trace(rank, rows) for rank, rows in enumerate(self.rows)},
             groups={"g": ranks},

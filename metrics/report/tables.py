@@ -263,7 +263,7 @@ def late_ranks(collectives: pl.DataFrame) -> Raw | None:
 
 
 def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -> Raw | None:
-    """Counters of NICs or wires: the sum, and the one with most.
+    """Counters of NICs or wires: the sum, and the one with most. Watermarks have no sum.
 
     `counters["nic"]` or `counters["link"]` are indices of `names`; None without counters.
     """
@@ -275,7 +275,9 @@ def counter_table(counters: Mapping[str, Sequence[int]], names: Sequence[str]) -
         total = sum(values)
         place = max(range(len(values)), key=values.__getitem__)
         where = f"{names[members[place]]} ({count_text(values[place])})" if total else ""
-        rows.append([Cell(name), _number(count_text(total), total), Cell(where)])
+        is_watermark = name.startswith("max_")
+        summed = _number("n/a", None) if is_watermark else _number(count_text(total), total)
+        rows.append([Cell(name), summed, Cell(where)])
     if not rows:
         return None
     columns = [Column("Counter", numeric=False), Column("Sum"), Column("Most", numeric=False)]

@@ -16,6 +16,7 @@ from metrics.report import write_report
 from metrics.report.charts import ranks
 from metrics.report.charts.grid import time_grid
 from metrics.report.figure import logarithmic
+from metrics.report.tables import counter_table
 from tests.metrics.browser import rendered
 from tests.metrics.synthetic import moe_run
 
@@ -24,6 +25,12 @@ Record = Callable[..., RunRecords]
 
 def page_of(records: RunRecords) -> str:
     return write_report(records.directory).read_text(encoding="utf-8")
+
+
+def rows_of(markup: str) -> list[list[str]]:
+    """The cells of every row of a table's body."""
+    rows = re.findall(r"<tr>(.*?)</tr>", markup, re.DOTALL)
+    return [cells for row in rows if (cells := re.findall(r"<td[^>]*>([^<]*)</td>", row))]
 
 
 def without_library(page: str) -> str:
@@ -48,6 +55,14 @@ def test_tables_show_quantiles_only_with_enough_samples(record: Record) -> None:
     assert cells[3] == "24"
     assert cells[4].endswith("µs")
     assert cells[6:8] == ["n/a", "n/a"]
+
+
+def test_counters_are_summed_and_watermarks_are_not() -> None:
+    counted = {"nic": [0, 1], "tx_bytes": [5, 7], "max_depth_bytes": [300, 200]}
+    page = str(counter_table(counted, ["a", "b"]))
+    rows = {row[0]: row[1:] for row in rows_of(page)}
+    assert rows["tx_bytes"] == ["12", "b (7)"]
+    assert rows["max_depth_bytes"] == ["n/a", "a (300)"]
 
 
 def test_the_ideal_stands_beside_its_share(record: Record) -> None:

@@ -128,6 +128,8 @@ class Driver(Protocol):
 
     def __enter__(self) -> Self:
         """Return the driver."""
+        return self
 
     def __exit__(self, *exception: object) -> None:
         """Close it."""
+        self.close()

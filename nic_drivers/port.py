@@ -7,12 +7,13 @@ classes give them to tools and tests in Python. Frames are RoCEv2: IPv4, UDP por
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import dataplane
 from nic_drivers.interface import (
     Capabilities,
     Counters,
+    Driver,
     DriverError,
     InvariantCrc,
     Pacing,
@@ -50,7 +51,7 @@ class PortOptions:
     """Microseconds that `af_xdp` polls the adapter in a call; 0 waits for interrupts."""
 
 
-class PortDriver:
+class PortDriver(Driver):
     """An open port of a native driver."""
 
     _NAME: str
@@ -137,14 +138,6 @@ class PortDriver:
         if self._last is None:
             self._last = self._port.counters()
             self._port.close()
-
-    def __enter__(self) -> Self:
-        """Return the driver."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        self.close()
 
 
 class UdpDriver(PortDriver):

@@ -8,12 +8,13 @@ messages instead (`dataplane.WallEmulation`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import dataplane
 from nic_drivers.interface import (
     Capabilities,
     Counters,
+    Driver,
     DriverError,
     InvariantCrc,
     Pacing,
@@ -55,7 +56,7 @@ class VerbsEnd:
     """Key of the memory."""
 
 
-class VerbsDriver:
+class VerbsDriver(Driver):
     """One reliable connection of an RDMA device; connect it before the first frame."""
 
     def __init__(self, options: VerbsOptions) -> None:
@@ -170,11 +171,3 @@ class VerbsDriver:
     def close(self) -> None:
         """See `Driver.close`."""
         self._courier.close()
-
-    def __enter__(self) -> Self:
-        """Return the driver."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        self.close()

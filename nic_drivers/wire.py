@@ -9,11 +9,12 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 from nic_drivers.interface import (
     Capabilities,
     Counters,
+    Driver,
     DriverError,
     InvariantCrc,
     Pacing,
@@ -52,7 +53,7 @@ class WireOptions:
     """The other end; may be named later with `connect`."""
 
 
-class WireDriver:
+class WireDriver(Driver):
     """One end of a wire. Frames from anywhere but the other end are dropped and counted."""
 
     def __init__(self, options: WireOptions) -> None:
@@ -137,14 +138,6 @@ class WireDriver:
     def close(self) -> None:
         """See `Driver.close`."""
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        """Return the driver."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        self.close()
 
     def _send(self, frame: bytes, remote: tuple[str, int]) -> bool:
         try:

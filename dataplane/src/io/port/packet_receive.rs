@@ -107,10 +107,19 @@ fn hand_out(
         take(Received { bytes: frame, is_identified: true, kernel_time });
         return true;
     }
+    segment_bytes > 0 && take_apart(frame, segment_bytes, kernel_time, counters, take)
+}
+
+/// Hand out the frames that the kernel has put together, each with headers of its own in the place
+/// before its datagram; false if they are none of ours.
+fn take_apart(
+    frame: &mut [u8],
+    segment_bytes: usize,
+    kernel_time: Option<KernelTime>,
+    counters: &mut PortCounters,
+    take: &mut dyn FnMut(Received<'_>),
+) -> bool {
     let Some(whole) = view(frame) else { return false };
-    if segment_bytes == 0 {
-        return false;
-    }
     let (packet, together_bytes) = (packet_of(&whole), whole.datagram.len());
     let macs: [[u8; 6]; 2] = [0, 6].map(|at| std::array::from_fn(|octet| frame[at + octet]));
     let headers_for = |length: usize| {

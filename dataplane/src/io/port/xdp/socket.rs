@@ -53,23 +53,9 @@ impl XdpSocket {
         let entries = options.ring_entries;
         let chunks = 2 * entries as usize;
         let memory = Mapping::new(chunks * CHUNK_BYTES, None)?;
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: a plain system call; its result is checked before it is owned.
-        let descriptor = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made and nobody else owns it.
-        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let socket = new_socket()?;
         register(&socket, &memory)?;
-        for ring in [
-            libc::XDP_UMEM_FILL_RING,
-            libc::XDP_UMEM_COMPLETION_RING,
-            libc::XDP_RX_RING,
-            libc::XDP_TX_RING,
-        ] {
-            socket::set_option(&socket, libc::SOL_XDP, ring, entries as libc::c_int)?;
-        }
+        set_ring_sizes(&socket, entries)?;
         let offsets = offsets(&socket)?;
         let place = socket.as_fd();
         let mut made = Self {
@@ -258,6 +244,29 @@ impl AsFd for XdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: a plain system call; its result is checked before it is owned.
+    let descriptor = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn set_ring_sizes(socket: &OwnedFd, entries: u32) -> io::Result<()> {
+    for ring in [
+        libc::XDP_UMEM_FILL_RING,
+        libc::XDP_UMEM_COMPLETION_RING,
+        libc::XDP_RX_RING,
+        libc::XDP_TX_RING,
+    ] {
+        socket::set_option(socket, libc::SOL_XDP, ring, entries as libc::c_int)?;
+    }
+    Ok(())
 }
 
 fn register(socket: &OwnedFd, memory: &Mapping) -> io::Result<()> {

@@ -1,11 +1,11 @@
 //! What happens to links, and what flows do then.
 //!
-//! A flow whose way is cut, there or back, sends nothing until the way is whole again: the link has come
-//! up, or the switches have learned to avoid it. Then it goes on at once if window and messages have
-//! lasted, for packets that are sent now tell by their numbers what is missing. Otherwise its sender has
-//! fallen silent and goes on when its retransmission timer runs out next, counted from the outage, or
-//! when it gets another message, whose packets tell as well. Only
-//! what its own NIC could not send is not lost: then it goes on with the link.
+//! A flow whose way is cut, there or back, sends nothing until the way is whole again: the link has
+//! come up, or the switches have learned to avoid it. Then it goes on at once if window and messages
+//! have lasted, for packets that are sent now tell by their numbers what is missing. Otherwise its
+//! sender has fallen silent, and goes on when its retransmission timer runs out next, counted from the
+//! outage, or when it gets another message, whose packets tell as well. Only what its own NIC could not
+//! send is not lost: then it goes on with the link.
 
 use super::emulation::{Emulation, Event};
 use super::message::Framing;

@@ -1,16 +1,14 @@
 """Runs in the guest: one RC queue pair on rdma_rxe, driven by JSON lines on the serial console.
 
-Every answer is one line `@@ {...}`. Standard library and pyverbs only.
+Standard library and pyverbs only.
 """
 
 import hashlib
-import json
-import os
 import socket
-import sys
 import time
 from pathlib import Path
 
+import guest_console
 from pyverbs.addr import GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
@@ -156,23 +154,8 @@ class Agent:
         """The kernel's counters of the device, when it no longer shows those of a while ago."""
         lifespan_ms = int((COUNTERS / "lifespan").read_text())
         time.sleep(2 * lifespan_ms / 1000)
-        files = [path for path in COUNTERS.iterdir() if path.name != "lifespan"]
-        return {path.name: int(path.read_text()) for path in files}
-
-
-def main():
-    """Answer one line for each line."""
-    agent = Agent()
-    print("@@ " + json.dumps({"ready": os.uname().release}), flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        operation = request.pop("operation")
-        try:
-            answer = getattr(agent, operation)(**request)
-        except Exception as error:  # noqa: BLE001 - the host must learn of all that goes wrong
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print("@@ " + json.dumps(answer), flush=True)
+        return guest_console.counters(COUNTERS)
 
 
 if __name__ == "__main__":
-    main()
+    guest_console.serve(Agent())

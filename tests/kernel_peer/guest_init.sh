@@ -12,7 +12,7 @@ mount -t proc none /peer/proc
 mount -t sysfs none /peer/sys
 mount --bind /dev /peer/dev
 mount -t tmpfs none /peer/tmp
-cp /guest_agent.py /pattern /peer/tmp/
+cp /guest_agent.py /guest_console.py /pattern /peer/tmp/
 . /network
 ip link set lo up
 ip link set eth0 mtu "$MTU" up

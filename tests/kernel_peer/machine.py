@@ -197,7 +197,7 @@ def _clock_khz() -> int:
 def _initial_file_system(folder: Path, work: Path, pattern: bytes) -> Path:
     """Make an initramfs of busybox, the modules and the agent."""
     tree = initial_tree(folder, work, (*VIRTIO_MODULES, *RDMA_MODULES), HERE / "guest_init.sh")
-    shutil.copy(HERE / "guest_agent.py", tree)
+    put_script(HERE / "guest_agent.py", tree)
     (tree / "pattern").write_bytes(pattern)
     (tree / "network").write_text(
         f"MTU={LINK_MTU_BYTES}\nADDRESS={GUEST_ADDRESS}\n"
@@ -215,6 +215,12 @@ def initial_tree(folder: Path, work: Path, modules: Sequence[str], init: Path) -
     shutil.copy(init, tree / "init")
     (tree / "init").chmod(0o755)
     return tree
+
+
+def put_script(script: Path, tree: Path) -> None:
+    """Copy a script that is asked over the console, and the console's side of the guest."""
+    shutil.copy(script, tree)
+    shutil.copy(HERE / "guest_console.py", tree)
 
 
 def put_modules(folder: Path, modules: Sequence[str], target: Path) -> None:

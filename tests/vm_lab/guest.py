@@ -7,7 +7,6 @@ provider come from Debian's packages, laid below.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tests.kernel_peer.machine import (
     launch,
     packed,
     put_modules,
+    put_script,
     shared_folder,
 )
 
@@ -109,7 +109,7 @@ def _initial_file_system(folder: Path, work: Path, plugs: Sequence[Plug]) -> Pat
     """Make an initramfs of busybox, the modules, the keeper and what the cards are."""
     tree = initial_tree(folder, work, MODULES, HERE / "guest_init.sh")
     put_modules(folder, RDMA_MODULES, tree / "rdma_modules")
-    shutil.copy(HERE / "guest_keeper.py", tree)
+    put_script(HERE / "guest_keeper.py", tree)
     (tree / "machine").write_text(f"PYTHON='{sys.executable}'\n")
     cards = (f"{p.name} {p.card.mac} {p.mtu_bytes} {' '.join(p.addresses)}\n" for p in plugs)
     (tree / "cards").write_text("".join(cards))

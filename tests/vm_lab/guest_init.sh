@@ -31,9 +31,9 @@ done </cards
 # The keeper has the packages' tools and the modules for RDMA below /dev, whatever is on the host.
 mkdir /dev/peer
 mount --rbind /peer /dev/peer
-mv /guest_keeper.py /rdma_modules /dev/shm/
+mv /guest_keeper.py /guest_console.py /rdma_modules /dev/shm/
 mount --rbind /dev /host/dev
 stty -echo raw
 . /machine
-TMPDIR=/dev/shm chroot /host "$PYTHON" -I -S -u /dev/shm/guest_keeper.py
+TMPDIR=/dev/shm chroot /host "$PYTHON" -E -s -S -u /dev/shm/guest_keeper.py
 poweroff -f

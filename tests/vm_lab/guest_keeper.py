@@ -1,17 +1,16 @@
 """Runs in the guest: starts an agent as a user would, ends it, and reads the kernel's counters.
 
-Asked and answering by JSON lines on the serial console; every answer is one line `@@ {...}`.
 Standard library only.
 """
 
 import ctypes
-import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
+
+import guest_console
 
 # A file system of the guest's own.
 SHARED = Path("/dev/shm")  # noqa: S108
@@ -77,7 +76,7 @@ class Keeper:
 
     def interface(self, name):
         """The kernel's counters of an interface."""
-        return counters(Path(f"/sys/class/net/{name}/statistics"))
+        return guest_console.counters(Path(f"/sys/class/net/{name}/statistics"))
 
     def make_rdma(self, cards):
         """Load rdma_rxe and make a device for each card; the kernel then has UDP port 4791."""
@@ -100,7 +99,7 @@ class Keeper:
         """The kernel's counters of an RDMA device, when it no longer shows those of a while ago."""
         folder = Path(f"/sys/class/infiniband/{device}/ports/1/hw_counters")
         time.sleep(2 * int((folder / "lifespan").read_text()) / 1000)
-        return counters(folder)
+        return guest_console.counters(folder)
 
 
 def rdma(*words):
@@ -121,25 +120,5 @@ def system_call(*arguments):
         raise OSError(number, os.strerror(number), str(arguments))
 
 
-def counters(folder):
-    """The numbers in the files of a folder."""
-    files = [path for path in folder.iterdir() if path.name != "lifespan"]
-    return {path.name: int(path.read_text()) for path in files}
-
-
-def main():
-    """Answer one line for each line."""
-    keeper = Keeper()
-    print("@@ " + json.dumps({"ready": os.uname().release}), flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        operation = request.pop("operation")
-        try:
-            answer = getattr(keeper, operation)(**request)
-        except Exception as error:  # noqa: BLE001 - the host must learn of all that goes wrong
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print("@@ " + json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    guest_console.serve(Keeper())

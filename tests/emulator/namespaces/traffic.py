@@ -103,7 +103,11 @@ def sawtooth(
     rate_bps: int,
     teeth: int,
 ) -> None:
-    """Fill a queue of that rate to `peak_bytes` at twice its rate, let it drain, and again."""
+    """Fill a queue of that rate to `peak_bytes` at twice its rate, let it drain, and again.
+
+    It has twice the time that it needs: a line that was late, as that of a busy machine is, would
+    begin the next tooth with a queue that the marking program's own, which is never late, has not.
+    """
     gap_s = line_bytes(payload_bytes) * 8 / rate_bps / 2
     packets = 2 * peak_bytes // line_bytes(payload_bytes)
     for _ in range(teeth):
@@ -113,4 +117,4 @@ def sawtooth(
             due_s += gap_s
             if (early_s := due_s - time.monotonic()) > 0:
                 time.sleep(early_s)
-        time.sleep(peak_bytes * 8 / rate_bps)
+        time.sleep(2 * peak_bytes * 8 / rate_bps)
